@@ -6,7 +6,7 @@
 
 A reader's block depends on the relay block before it and on the reader's own block before it, and on nothing else. The
 next relay block depends on the heads of all readers. So with N processes a tick takes what every process does (the
-relay block, publishers, workload) plus the largest share of the readers. One process also puts the files together.
+relay block, publishers, workload) plus the largest share of the readers. One process also joins what all tell.
 ``every reader alone`` is the bound by the protocol: as many processes as readers. Processor time of one process is
 measured.
 """
@@ -28,16 +28,17 @@ from msgspec.structs import replace  # noqa: E402 - the rooms are put on the pat
 from relaycast.garbage import OBJECTS_OF_A_RUN, collect_seldom  # noqa: E402
 from relaycast.scenario.files import load_preset  # noqa: E402
 from relaycast.simulation.run_files import write_files  # noqa: E402
-from relaycast.simulation.side_by_side import shares_of  # noqa: E402
+from relaycast.simulation.side_by_side import TICKS_A_PART, shares_of  # noqa: E402
 from relaycast.simulation.simulation import Simulation  # noqa: E402
 from relaycast_ledger.event_lines import EventLines  # noqa: E402
+from relaycast_ledger.run_part import PartInTheMaking, add_parts  # noqa: E402
 from relaycast_xcm import ParaId  # noqa: E402
 
 Tick = dict[int, float]
 """Seconds of each chain's blocks in a tick, by parachain; what all processes do is under ``ALL``."""
 
 ALL, FILES = 0, -1
-"""Whose time is everybody's, and whose is that of the process that puts the files together."""
+"""Whose time is everybody's, and whose is that of the process that joins what all tell."""
 
 
 def traced(simulation: Simulation, folder: Path) -> tuple[list[Tick], float]:
@@ -53,7 +54,8 @@ def traced(simulation: Simulation, folder: Path) -> tuple[list[Tick], float]:
     chains._build_parachain_block = timed  # type: ignore[method-assign]
     by_key, began = simulation.keep_accounts(), now()
     with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder, by_key=by_key) as tables:
-        simulation.tally = simulation.new_tally(tables=tables)
+        simulation.tally, making = simulation.new_tally(), PartInTheMaking(simulation.rows(by_key=by_key))
+        order = {int(para_id): place for place, para_id in enumerate(chains.parachains)}
         chains.listeners.append(EventLines(stream, simulation.run_id).hear)
         begun = now()
         for block in range(1, simulation.scenario.blocks + 1):
@@ -62,9 +64,13 @@ def traced(simulation: Simulation, folder: Path) -> tuple[list[Tick], float]:
             simulation.begin(block)
             records = simulation.network.ledger.step()
             ticks[-1][ALL] = now() - begin - sum(ticks[-1].values())
-            begin = now()
             for record in records:
-                simulation.tally.add(record)
+                begin = now()
+                making.add(record)
+                ticks[-1][int(record.para_id)] += now() - begin
+            begin = now()
+            if block % TICKS_A_PART == 0 or block == simulation.scenario.blocks:
+                add_parts([making.take()], order, simulation.tally, tables)
             ticks[-1][FILES] = now() - begin
         ended = now()
         outcome = simulation.outcome()
@@ -103,7 +109,7 @@ def main() -> None:
     one = span(ticks, rest, shares_of(simulation, 1))
     parts = {
         "every process": sum(tick[ALL] for tick in ticks),
-        "tables, by tick": sum(tick[FILES] for tick in ticks),
+        "joined, by tick": sum(tick[FILES] for tick in ticks),
         "before and after": rest,
     }
     parts["chains"] = one - sum(parts.values())

@@ -71,6 +71,16 @@ class KeyTally(Struct):
             it.cached_bytes += account.cached.node_bytes
             it.pruned_bytes += account.pruned.node_bytes
 
+    def extend(self, later: "KeyTally") -> None:
+        """Count in the blocks of another tally, which come after these."""
+        self.has_bytes |= later.has_bytes
+        for (publisher, key), more in later.sums.items():
+            it = self._of(publisher, key)
+            slowest = max(it.slowest_blocks, more.slowest_blocks)
+            for name in more.__struct_fields__:
+                setattr(it, name, getattr(it, name) + getattr(more, name))
+            it.slowest_blocks = slowest
+
     @property
     def costs(self) -> list[KeyCost]:
         """Every key, the one with most bytes first."""

@@ -62,6 +62,28 @@ class Points(Sequence[Point]):
         self._causes.extend(point.by_cause)
         self._ends.append(len(self._causes))
 
+    def extend(self, later: "Points") -> None:
+        """Add the points of another sequence at the end."""
+        before = len(self._causes)
+        self._numbers.extend(later._numbers)
+        self._causes.extend(later._causes)
+        self._ends.extend(before + end for end in later._ends[1:])
+
+    def dump(self) -> tuple[bytes, bytes, bytes]:
+        """Return the points as bytes."""
+        return self._numbers.tobytes(), self._causes.tobytes(), self._ends.tobytes()
+
+    @classmethod
+    def of_dump(cls, dumped: Sequence[bytes]) -> "Points":
+        """Return the points that were dumped; raises ``ValueError`` where they are not whole."""
+        points = cls()
+        points._numbers, points._causes, points._ends = (array("q", held) for held in dumped)
+        ends = points._ends
+        whole = len(points._numbers) == len(NAMES) * (len(ends) - 1) and list(ends) == sorted(ends)
+        if not whole or ends[0] != 0 or ends[-1] != len(points._causes):
+            raise ValueError("points of a chart are not whole")
+        return points
+
     def column(self, name: str) -> Sequence[int]:
         """Return one number of every point."""
         return self._numbers[NAMES.index(name) :: len(NAMES)]

@@ -21,6 +21,7 @@ from relaycast_xcm import Weight
 
 if TYPE_CHECKING:
     from relaycast_ledger.run_tables import RunTables
+    from relaycast_ledger.table_rows import TableRows
 
 MaybeNone: TypeAlias = Any
 """``None``, where a type checker need not ask for it: a test of a feed that is dead fails by itself."""
@@ -121,19 +122,37 @@ class SubscriberTally(Struct):
         self.disabled.extend(map(int, record.disabled))
         self.keys.add(record)
         for it in record.uncharged:
-            known = self.uncharged.get(it.name, UnchargedRead(name=it.name, blocks=0, excess_bytes=0))
-            self.uncharged[it.name] = UnchargedRead(
-                name=it.name, blocks=known.blocks + 1, excess_bytes=known.excess_bytes + it.excess_bytes
-            )
+            self._add_uncharged(UnchargedRead(name=it.name, blocks=1, excess_bytes=it.excess_bytes))
         if record.picture is not None:
             self.pictures.append(record.picture)
         if record.panic is not None:
             self.panics.append(f"block on relay block {record.relay_parent}: {record.panic}")
         for account in () if record.account is None else record.account.publishers:
             publisher = int(account.publisher)
-            before = self.accounts.get(publisher)
-            self.accounts[publisher] = account if before is None else before.and_then(account)
+            self._add_account(publisher, account)
             self.endings.setdefault(publisher, Counter())[account.ending.value] += 1
+
+    def extend(self, later: "SubscriberTally") -> None:
+        """Count in the blocks of another tally of this subscriber, which come after these."""
+        if not len(later.points):
+            return
+        self.points.extend(later.points)
+        self.keys.extend(later.keys)
+        self.latencies.update(later.latencies)
+        for name in SUMS:
+            setattr(self, name, getattr(self, name) + getattr(later, name))
+        for name in LISTS:
+            getattr(self, name).extend(getattr(later, name))
+        for name in MAXIMA:
+            setattr(self, name, max(getattr(self, name), getattr(later, name)))
+        self.refused_bytes = later.refused_bytes
+        if later._fullest_load > self._fullest_load:
+            self._fullest_load, self.fullest_block = later._fullest_load, later.fullest_block
+        for it in later.uncharged.values():
+            self._add_uncharged(it)
+        for publisher, account in later.accounts.items():
+            self._add_account(publisher, account)
+            self.endings.setdefault(publisher, Counter()).update(later.endings[publisher])
 
     @property
     def publishers(self) -> list[PublisherCost]:
@@ -225,6 +244,20 @@ class SubscriberTally(Struct):
     def _spread(self, name: str) -> Spread:
         return spread(self.points.column(name), after=self.warm_up_blocks)
 
+    def _add_account(self, publisher: int, account: PublisherAccount) -> None:
+        before = self.accounts.get(publisher)
+        self.accounts[publisher] = account if before is None else before.and_then(account)
+
+    def _add_uncharged(self, more: UnchargedRead) -> None:
+        known = self.uncharged.get(more.name)
+        self.uncharged[more.name] = (
+            more
+            if known is None
+            else UnchargedRead(
+                name=more.name, blocks=known.blocks + more.blocks, excess_bytes=known.excess_bytes + more.excess_bytes
+            )
+        )
+
     def _add_pov(self, record: BlockRecord, pov: PovSize) -> None:
         self.oversize_blocks += pov.is_oversize
         self.large_blocks += pov.is_large
@@ -247,10 +280,26 @@ class SubscriberTally(Struct):
         return f"<SubscriberTally {blocks}, proof p50 {sizes.p50} p99 {sizes.p99} bytes>"
 
 
+SUMS = (
+    "callbacks",
+    "told_again",
+    "deletions",
+    "conflated",
+    "oversize_blocks",
+    "large_blocks",
+    "incomplete_blocks",
+    "callback_ref_time",
+    "callback_ended_blocks",
+    "overweight_callbacks",
+)
+LISTS = ("taken_bytes", "panics", "disabled", "pictures")
+MAXIMA = ("callback_ref_time_max", "waiting_bytes_max")
+
+
 class Tally:
     """The blocks of all subscribers so far; ``tables`` get them too. For ``warm_up`` see ``SubscriberTally``."""
 
-    def __init__(self, *, tables: "RunTables | None" = None, warm_up: int | None = 0) -> None:
+    def __init__(self, *, tables: "RunTables | TableRows | None" = None, warm_up: int | None = 0) -> None:
         self.subscribers: dict[int, SubscriberTally] = {}
         self.guests: dict[int, GuestTally] = {}
         self.tables = tables

@@ -12,7 +12,6 @@ import pyarrow as pa
 from relaycast_collator import BlockBuilt, BlockPanicked, Fact
 from relaycast_ledger import Invariants
 from relaycast_ledger.segments.checkpoint import closing_digest, thaw
-from relaycast_ledger.segments.record_codec import encode_records
 from relaycast_ledger.segments.simulated import Advanced, Preparation, Simulated
 from relaycast_ledger.segments.spine import FrugalCollator, StaticReads
 from relaycast_pallets.broadcaster.publisher_trie import publisher_of
@@ -47,8 +46,8 @@ class Replay:
         self._subscriber_blocks: list[tuple[BlockBuilt | BlockPanicked, bytes]] = []
         """Those of one relay block, in the order of their records, each with what its chain knew of messages before."""
 
-    def block(self, number: int) -> Row:
-        """Let relay block ``number`` pass and return its row."""
+    def block(self, number: int, *, tells: bool = True) -> Row:
+        """Let relay block ``number`` pass and return its row; what it does not tell the next one that does tells."""
         chains = self.simulation.chains
         self.simulation.ledger.invariants = checks = Invariants()
         self._subscriber_blocks.clear()
@@ -73,7 +72,7 @@ class Replay:
                 for it in advanced.publishers
             ],
             "subscribers": self._subscriber_rows(advanced),
-            "records": encode_records(advanced.records),
+            "told": self.simulation.take_told() if tells else None,
             "events": advanced.events,
             "checked": checks.checked,
             "violated": checks.violated,
@@ -143,7 +142,7 @@ def _replay_blocks(replay: Replay, first: int, last: int, segment: Row) -> Itera
     """Yield the rows of some blocks; the row of one that fails is the last."""
     for number in range(first, last + 1):
         try:
-            yield replay.block(number)
+            yield replay.block(number, tells=number == last)
             if number == segment["last"] and closing_digest(replay.simulation) != segment["closing"]:
                 raise SpineDiverged(number)
         except Exception as error:

@@ -1,8 +1,8 @@
 """The tables of a batch run, as Arrow schemas, and the way from the collator's records to rows.
 
 One row is one relay block with all that was built on the block before it. Beside the columns that anyone can query it
-holds the records themselves, from which the run's own files are written. Numbers are signed 64-bit, for Spark knows no
-others.
+holds parts of the run's own files, put together where the blocks were built. Numbers are signed 64-bit, for Spark
+knows no others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -96,7 +96,7 @@ REPLAYED = pa.schema(
         ("child_roots", CHILD_ROOTS),
         ("publishers", PUBLISHERS),
         ("subscribers", SUBSCRIBERS),
-        ("records", BYTES),
+        ("told", BYTES),
         ("events", BYTES),
         ("checked", NUMBER),
         ("violated", NUMBER),
@@ -106,7 +106,8 @@ REPLAYED = pa.schema(
 )
 """One relay block; ``error`` says why it could not be replayed, and then the rest is null.
 
-``records`` are the ``BlockRecord`` of its subscribers, encoded; ``events`` lines of the event log.
+``told`` is what the run's tables and figures get of it and of the blocks before it since ``told`` was last there:
+``relaycast_ledger.run_part``. ``events`` are lines of the event log.
 """
 
 SEGMENTS = pa.schema(

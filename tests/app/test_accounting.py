@@ -22,6 +22,7 @@ from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED
 from relaycast_ledger.arrow_columns import column
 from relaycast_ledger.outcome import SCHEMA_VERSION
 from relaycast_ledger.run_tables import ROWS_A_GROUP, RunTables
+from relaycast_ledger.table_rows import TableRows
 
 TABLES = ("blocks", "proofs", "keys", "deliveries")
 
@@ -160,7 +161,7 @@ def test_tables_are_written_in_groups_of_a_fixed_number(tmp_path: Path) -> None:
         def __getattr__(self, name: str) -> Any:
             return self if name == "consumed" else 0
 
-    with RunTables(tmp_path, "id") as tables:
+    with RunTables(tmp_path, "id", TableRows()) as tables:
         for tick in range(ROWS_A_GROUP + 3):
             tables.add(Ticks(tick))  # type: ignore[arg-type]
     file = pq.ParquetFile(tmp_path / "blocks.parquet")

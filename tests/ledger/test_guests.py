@@ -14,6 +14,7 @@ from relaycast_ledger.guest_records import GuestRecord
 from relaycast_ledger.guest_tally import GuestTally
 from relaycast_ledger.pov import compressed
 from relaycast_ledger.run_tables import RunTables
+from relaycast_ledger.table_rows import TableRows
 from relaycast_trie import StorageProof
 from relaycast_trie.proofs.compact_proof import CompactProof
 from relaycast_trie.scale import encode_vec
@@ -155,7 +156,7 @@ def test_what_does_not_hold_of_a_block_is_a_violation(fields: dict[str, object],
 
 def test_tables_have_a_row_for_each_block_and_one_for_each_item_of_it(tmp_path: Path) -> None:
     _, records = recorded(HandMadeGuest(GUEST), b"fine", PANIC + b"no")
-    with RunTables(tmp_path, "run", runtimes=True) as tables:
+    with RunTables(tmp_path, "run", TableRows(runtimes=True)) as tables:
         for record in records:
             tables.add_guest(record)
     blocks, items = pq.read_table(tmp_path / "runtimes.parquet"), pq.read_table(tmp_path / "items.parquet")
@@ -168,7 +169,7 @@ def test_tables_have_a_row_for_each_block_and_one_for_each_item_of_it(tmp_path: 
 
 
 def test_runs_without_guests_have_no_tables_of_them(tmp_path: Path) -> None:
-    with RunTables(tmp_path, "run"):
+    with RunTables(tmp_path, "run", TableRows()):
         pass
     assert sorted(file.name for file in tmp_path.iterdir()) == [
         "blocks.parquet",

@@ -15,8 +15,9 @@ from relaycast_collator import Pace
 from relaycast_collator.upgrades import ParachainUpgrade
 from relaycast_ledger import Accounts, BlockRecord, KeyEnding
 from relaycast_ledger.event_lines import EventLines
+from relaycast_ledger.run_part import PartInTheMaking, decode_part, encode_part
 from relaycast_ledger.run_tables import RunTables
-from relaycast_ledger.segments.record_codec import decode_records, encode_records
+from relaycast_ledger.table_rows import TableRows
 from relaycast_ledger.tally import Tally
 from relaycast_pallets import DataDeleted, Origin, Policies, SubscriberConfig
 from relaycast_pallets.subscriber.policies import Silent, Told
@@ -158,7 +159,7 @@ def test_events_records_rows_and_figures_are_the_same_deletions(tmp_path: Path) 
     events = [it["data"] for it in lines if it["event"] == DataDeleted.__name__]
     assert sorted((it["publisher"], bytes.fromhex(it["key"][2:])) for it in events) == wanted
     assert sorted(deleted(records)) == wanted
-    with RunTables(tmp_path, "run") as tables:
+    with RunTables(tmp_path, "run", TableRows()) as tables:
         tally = Tally(tables=tables)
         for record in records:
             tally.add(record)
@@ -177,7 +178,14 @@ def test_told_deletions_survive_the_way_from_a_worker() -> None:
     deregister(net)
     records = [record for record in run(net, 6) if record.deletions]
     assert records
-    assert decode_records(encode_records(records)) == records
+    part = PartInTheMaking(TableRows())
+    for record in records:
+        part.add(record)
+    told = part.take()
+    come = decode_part(encode_part(told))
+    assert come == told
+    assert come.batches()["deliveries"].num_rows == sum(len(it.deletions) + len(it.deliveries) for it in records)
+    assert come.tallies[SUBSCRIBER].deletions == sum(len(it.deletions) for it in records)
 
 
 def test_what_is_taken_back_leaves_the_values_as_they_were_in_their_order() -> None:

@@ -1,5 +1,6 @@
 """The spine and the segments behind it: what is replayed apart is what runs at once, to the byte."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,11 +9,14 @@ import pytest
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import BatchSimulation
-from relaycast_ledger.segments.record_codec import decode_records
+from relaycast_ledger.run_part import decode_part
+from relaycast_ledger.run_tables import RunTables
 from relaycast_ledger.segments.simulated import Advanced
 from relaycast_ledger.segments.spine import Segment, spine
+from relaycast_ledger.tally import SubscriberTally, Tally
 from relaycast_spark.tables import REPLAYED, Row
 from relaycast_trie import node_codec
+from relaycast_xcm.checkpoint import CheckpointRefused
 from spark.scenarios import (
     MARKET,
     SCARCE,
@@ -47,9 +51,18 @@ def test_rows_do_not_depend_on_what_the_process_has_decoded_before(monkeypatch: 
     assert replayed_at_once(MARKET) == remembering
 
 
-def _as_table(rows: list[dict[str, object]]) -> list[dict[str, object]]:
-    table: list[dict[str, object]] = pa.Table.from_pylist(rows, REPLAYED).to_pylist()
-    return table
+def _as_table(rows: list[Row]) -> tuple[list[Row], dict[str, list[Row]], dict[int, SubscriberTally]]:
+    """Return the rows, and what they tell, in whatever parts they tell it."""
+    table: list[Row] = pa.Table.from_pylist(rows, REPLAYED).to_pylist()
+    tables, tally = dict[str, list[Row]](), Tally()
+    for row in table:
+        if (told := row.pop("told")) is not None:
+            part = decode_part(told)
+            for name, batch in part.batches().items():
+                tables.setdefault(name, []).extend(batch.to_pylist())
+            for para_id, score in part.tallies.items():
+                tally.of(para_id).extend(score)
+    return table, tables, tally.subscribers
 
 
 def test_segments_carry_the_recorded_publications_that_they_replay(tmp_path: Path) -> None:
@@ -120,16 +133,34 @@ def test_a_mutant_spine_that_forgets_the_static_keys_is_found_out(monkeypatch: p
     assert errors
 
 
-def test_records_come_back_from_their_rows() -> None:
+def test_what_is_told_comes_back_from_the_rows(tmp_path: Path) -> None:
     batch, again = BatchSimulation.prepare(SCARCE), BatchSimulation.prepare(SCARCE)
-    rows = replayed_at_once(SCARCE)
-    table = pa.Table.from_pylist(rows, REPLAYED).to_pylist()
+    table = pa.Table.from_pylist(replayed_at_once(SCARCE), REPLAYED).to_pylist()
     for row in table:
         records = batch.advance(row["block"]).records
-        assert decode_records(row["records"]) == records
+        assert decode_part(row["told"]) == batch.part.take()
         assert [subscriber["para_id"] for subscriber in row["subscribers"]] == [it.para_id for it in records]
-    again.add_rows(table)
+    with RunTables(tmp_path, "run", again.simulation.rows(by_key=True)) as tables:
+        again.add_rows(table, tables)
     assert sum(it.sent for it in again.simulation.published.values()) == 24 * 6
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda rows: rows[-1].update(told=None), f"nothing is told of block {SCARCE.blocks}"),
+        (lambda rows: rows[4].update(told=rows[5]["told"]), r"got block 6, expected \[5\]"),
+    ],
+    ids=["nothing", "another block"],
+)
+def test_rows_that_tell_too_little_are_refused(change: Callable[[list[Row]], object], why: str, tmp_path: Path) -> None:
+    batch, rows = BatchSimulation.prepare(SCARCE), replayed_at_once(SCARCE)
+    change(rows)
+    with (
+        RunTables(tmp_path, "run", batch.simulation.rows(by_key=True)) as tables,
+        pytest.raises(CheckpointRefused, match=why),
+    ):
+        batch.add_rows(rows, tables)
 
 
 def test_a_segment_is_a_value() -> None:

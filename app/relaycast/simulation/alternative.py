@@ -4,18 +4,13 @@ Law: it is measured, never predicted: the first blocks of the scenario run again
 blocks of both are compared. How many follows from the scenario alone, so that equal scenarios tell the same.
 """
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Simulation
-from relaycast.simulation.worker_processes import begin_worker
 from relaycast_ledger.outcome import Alternative, Outcome, Point
 from relaycast_trie.engine import Engine
 
@@ -83,39 +78,6 @@ def probed(scenario: Scenario, last: int, *, trie_engine: Engine = "auto") -> Pr
         sum(it.told_again for it in tally.subscribers.values()),
         len(simulation.network.ledger.invariants.violations),
     )
-
-
-@contextmanager
-def probed_aside(scenario: Scenario, last: int, *, trie_engine: Engine) -> Iterator[Callable[[], Probe]]:
-    """Run the blocks in a process of their own meanwhile, and give what waits for them.
-
-    A process that ends before leaves them to this one, which meets whatever it met.
-    """
-    fork = get_context("fork")
-    near, far = fork.Pipe(duplex=False)
-    process = fork.Process(target=_probe, args=(scenario, last, trie_engine, far, os.getpid()), daemon=True)
-    process.start()
-    far.close()
-
-    def wait() -> Probe:
-        try:
-            found: Probe = near.recv()
-        except (EOFError, OSError):
-            return probed(scenario, last, trie_engine=trie_engine)
-        return found
-
-    try:
-        yield wait
-    finally:
-        process.kill()
-        process.join()
-        near.close()
-
-
-def _probe(scenario: Scenario, last: int, trie_engine: Engine, pipe: Connection, parent: int) -> None:
-    begin_worker(parent)
-    with suppress(Exception):  # its parent meets it, too
-        pipe.send(probed(scenario, last, trie_engine=trie_engine))
 
 
 def _first_delivery(run: Outcome) -> int | None:

@@ -17,18 +17,21 @@ from relaycast_collator import Chains
 from relaycast_ledger import Accounts, Ledger
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.records import VIOLATIONS_KEPT
+from relaycast_ledger.run_part import PartInTheMaking, add_part, decode_part, encode_part
+from relaycast_ledger.run_tables import RunTables
 from relaycast_ledger.segments.checkpoint import decoded
-from relaycast_ledger.segments.record_codec import decode_records
 from relaycast_ledger.segments.simulated import Advanced, PublisherCount
 from relaycast_spark.tables import Row, violation_of
 from relaycast_trie.engine import Engine
+from relaycast_xcm.checkpoint import CheckpointRefused
 
 
 @dataclass(slots=True)
 class BatchSimulation:
-    """A simulation that forgets what it has told."""
+    """A simulation that forgets what it has told; ``part`` is what it has not told yet."""
 
     simulation: Simulation
+    part: PartInTheMaking
 
     @classmethod
     def prepare(
@@ -41,8 +44,8 @@ class BatchSimulation:
     ) -> "BatchSimulation":
         """Build the chains, with accounts as ``simulate`` has them; ``BadInput`` when the genesis cannot be read."""
         simulation = Simulation.prepare(scenario, trie_engine=trie_engine, sources=sources)
-        simulation.keep_accounts(per_key=per_key)
-        return cls(simulation)
+        by_key = simulation.keep_accounts(per_key=per_key)
+        return cls(simulation, PartInTheMaking(simulation.rows(by_key=by_key)))
 
     @property
     def chains(self) -> Chains:
@@ -64,7 +67,13 @@ class BatchSimulation:
             records = self.ledger.step()
         finally:
             self.chains.listeners.remove(log)
+        for record in records:
+            self.part.add(record)
         return Advanced(records, self._take_counts(), stream.getvalue())
+
+    def take_told(self) -> bytes:
+        """Return a part of the run, of the blocks that were advanced since it was last asked."""
+        return encode_part(self.part.take())
 
     def pass_over(self, block: int, /) -> None:
         """Let relay block number ``block`` pass without keeping score."""
@@ -92,11 +101,17 @@ class BatchSimulation:
         sources = self.simulation.sources.without_files(read)
         return Elsewhere(scenario, sources, per_key=self.ledger.accounts is Accounts.BY_KEY)
 
-    def add_rows(self, rows: Iterable[Row]) -> None:
-        """Keep score of blocks that were replayed elsewhere."""
+    def add_rows(self, rows: Iterable[Row], tables: RunTables) -> None:
+        """Count in blocks that were replayed elsewhere; raises ``CheckpointRefused`` where rows do not fit."""
+        untold = set[int]()
         for row in rows:
-            for record in decode_records(row["records"]):
-                self.simulation.tally.add(record)
+            untold.add(row["block"])
+            if row["told"] is not None:
+                part = decode_part(row["told"])
+                if strange := {it.tick for it in part.places} - untold:
+                    raise CheckpointRefused(f"a part of the run: got block {min(strange)}, expected {sorted(untold)}")
+                add_part(part, self.simulation.tally, tables)
+                untold.clear()
             for count in row["publishers"]:
                 it = self.simulation.published[count["para_id"]]
                 it.sent += count["sent"]
@@ -108,6 +123,8 @@ class BatchSimulation:
             checks.violated += row["violated"]
             room = VIOLATIONS_KEPT - len(checks.violations)
             checks.violations.extend(map(violation_of, row["violations"][:room]))
+        if untold:
+            raise CheckpointRefused(f"a part of the run: nothing is told of block {min(untold)}")
 
     def _take_counts(self) -> list[PublisherCount]:
         counts = []

@@ -13,10 +13,11 @@ from msgspec.structs import replace
 
 from relaycast.refusal import BadInput
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.alternative import probed_aside, probed_blocks, with_alternative
+from relaycast.simulation.alternative import with_alternative
+from relaycast.simulation.alternative_aside import probed_aside
 from relaycast.simulation.batch import BatchSimulation, Elsewhere
 from relaycast.simulation.run_files import Finished, write_files
-from relaycast.simulation.run_folder import staged
+from relaycast.simulation.run_folder import OpenFiles, staged
 from relaycast.simulation.side_by_side import ReaderShare, Team, build, reader_shares, shares_of
 from relaycast.simulation.spark_engine import ENGINE, SparkOptions
 from relaycast_ledger import Accounts
@@ -46,8 +47,10 @@ class TaskShare:
 
     def __call__(self, line: Connection) -> None:
         """Build the share's blocks, told over ``line`` what others built."""
-        simulation = self.prepare(self.trie_engine).simulation
-        build(ReaderShare(simulation, self.readers, self.elsewhere, tells_of_all=False), line)
+        batch = self.prepare(self.trie_engine)
+        simulation = batch.simulation
+        share = ReaderShare(simulation, self.readers, self.elsewhere, tells_of_all=False, part=batch.part)
+        build(share, line)
 
 
 def simulate_in_tasks(
@@ -64,10 +67,8 @@ def simulate_in_tasks(
     warm_up_for(options.trie_engine)  # before any task looks for compiled kernels
     batch = BatchSimulation.prepare(scenario, per_key=options.per_key, trie_engine=options.trie_engine)
     simulation = batch.simulation
-    keys = sum(simulation.feeds.count(chain) for chain in scenario.subscribers())
-    # The other policy is tried by a process that begins before there are threads of Spark.
     with (
-        probed_aside(scenario, probed_blocks(scenario, keys), trie_engine=options.trie_engine) as probe,
+        probed_aside(simulation, trie_engine=options.trie_engine) as probe,
         spark_session(options.session) as spark,
         staged(out, simulation.run_id) as folder,
     ):
@@ -83,7 +84,7 @@ def _built(
 ) -> Outcome:
     """Let all blocks pass, write their events and tables into ``folder``, and return what they came to."""
     simulation, by_key = batch.simulation, batch.ledger.accounts is Accounts.BY_KEY
-    mine, *others = reader_shares(simulation, shares_of(simulation, workers) or [[]])
+    mine, *others = reader_shares(simulation, shares_of(simulation, workers) or [[]], by_key=by_key)
     prepare = Elsewhere(simulation.scenario, simulation.sources, per_key=by_key)
     works = [TaskShare(prepare, share.readers, share.elsewhere, trie_engine) for share in others]
     with (
@@ -91,8 +92,8 @@ def _built(
         simulation.tables(folder, by_key=by_key) as tables,
         gang_of(spark, works, f"readers: blocks 1-{simulation.scenario.blocks}") as lines,
     ):
-        simulation.tally = simulation.new_tally(tables=tables)
+        simulation.tally = simulation.new_tally()
         EventLines(stream, simulation.run_id)
         progress.begin(BUILT, simulation.scenario.blocks)
         mine.begin()
-        return Team(mine, lines, stream).run(lambda _: progress.advance(BUILT, 1))
+        return Team(mine, lines, OpenFiles(stream, tables)).run(lambda _: progress.advance(BUILT, 1))

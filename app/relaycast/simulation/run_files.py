@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 from msgspec.structs import asdict
@@ -10,14 +9,12 @@ from msgspec.structs import asdict
 from relaycast.pov.snapshot import render_snapshot
 from relaycast.report.verdicts import verdicts
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.alternative import probed_aside, probed_blocks, with_alternative
-from relaycast.simulation.run_folder import staged
-from relaycast.simulation.side_by_side import shares_of, team_of
+from relaycast.simulation.alternative import with_alternative
+from relaycast.simulation.run_folder import OpenFiles, staged
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
 from relaycast_trie.engine import Engine
-from relaycast_xcm import ParaId
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +44,35 @@ def simulate(
     run_id = simulation.run_id
     with staged(out, run_id) as folder:
         with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder, by_key=by_key) as tables:
-            simulation.tally = simulation.new_tally(tables=tables)
-            lines = EventLines(stream, run_id)
-            if workers > 1 and len(shares := shares_of(simulation, workers)) > 1:
-                outcome = _side_by_side(simulation, shares, stream, progress, trie_engine)
+            if workers > 1:
+                outcome = _side_by_side(simulation, workers, OpenFiles(stream, tables), progress, trie_engine)
             else:
-                simulation.chains.listeners.append(lines.hear)
-                outcome = with_alternative(simulation.run(progress), scenario, trie_engine=trie_engine)
+                outcome = _alone(simulation, OpenFiles(stream, tables), progress, trie_engine)
         write_files(folder, outcome, simulation.echo())
     return Finished(outcome, out / run_id)
 
 
+def _alone(simulation: Simulation, files: OpenFiles, progress: Progress | None, trie_engine: Engine) -> Outcome:
+    """Return what a run by this process came to."""
+    simulation.tally = simulation.new_tally(tables=files.tables)
+    simulation.chains.listeners.append(EventLines(files.events, simulation.run_id).hear)
+    return with_alternative(simulation.run(progress), simulation.scenario, trie_engine=trie_engine)
+
+
 def _side_by_side(
-    simulation: Simulation,
-    shares: list[list[ParaId]],
-    stream: BinaryIO,
-    progress: Progress | None,
-    trie_engine: Engine,
+    simulation: Simulation, workers: int, files: OpenFiles, progress: Progress | None, trie_engine: Engine
 ) -> Outcome:
     """Return what a run by several processes came to; the other policy is tried by one more of them."""
-    scenario = simulation.scenario
-    keys = sum(simulation.feeds.count(chain) for chain in scenario.subscribers())
-    with (
-        probed_aside(scenario, probed_blocks(scenario, keys), trie_engine=trie_engine) as probe,
-        team_of(simulation, shares, stream) as team,
-    ):
-        return with_alternative(team.run(progress), scenario, trie_engine=trie_engine, probe=probe)
+    # What handles processes is slow to load, and seldom asked for.
+    from relaycast.simulation.alternative_aside import probed_aside  # noqa: PLC0415
+    from relaycast.simulation.side_by_side import shares_of, team_of  # noqa: PLC0415
+
+    shares = shares_of(simulation, workers)
+    if len(shares) < 2:
+        return _alone(simulation, files, progress, trie_engine)
+    EventLines(files.events, simulation.run_id)
+    with probed_aside(simulation, trie_engine=trie_engine) as probe, team_of(simulation, shares, files) as team:
+        return with_alternative(team.run(progress), simulation.scenario, trie_engine=trie_engine, probe=probe)
 
 
 def write_files(folder: Path, outcome: Outcome, scenario: Scenario) -> None:

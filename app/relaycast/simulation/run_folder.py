@@ -13,10 +13,21 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from traceback import clear_frames
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from relaycast.out_file import parents_of, refusing_os_errors
 
+if TYPE_CHECKING:
+    from relaycast_ledger.run_tables import RunTables
+
 RUN_ID = re.compile("[0-9a-f]{16}")
+
+
+class OpenFiles(NamedTuple):
+    """Files that are written while a run passes: lines of its event log, and its tables."""
+
+    events: BinaryIO
+    tables: "RunTables"
 
 
 @contextmanager

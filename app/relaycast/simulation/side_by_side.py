@@ -1,10 +1,10 @@
 """A run by several processes: readers of one relay block side by side, publishers in every process.
 
 Law: publishers and the relay chain depend on readers for nothing but their heads and what they took of messages. So
-every process builds the relay chain and the publishers' blocks, and of the readers each builds its own share; after
-each tick heads are exchanged. This process has a share, too. It puts together what was told of all blocks in the order
-in which one process would have told it: no byte depends on the number of processes. The others are processes of this
-machine, or Spark's tasks (``reader_tasks``).
+every process builds the relay chain and the publishers' blocks, and of the readers each builds its own share;
+after each tick heads are exchanged. This process has a share, too. Each puts together rows and figures of its readers,
+and this one joins them in the order in which one process would have told them: no byte depends on the number of
+processes. The others are processes of this machine, or Spark's tasks (``reader_tasks``).
 """
 
 import io
@@ -14,19 +14,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
+from relaycast.simulation.run_folder import OpenFiles
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast.simulation.worker_processes import begin_worker
 from relaycast_collator import BlockBuilt, BlockPanicked, Fact
 from relaycast_collator.built_elsewhere import BuiltElsewhere
-from relaycast_ledger import BlockRecord, Invariants
+from relaycast_ledger import Invariants
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
 from relaycast_ledger.records import VIOLATIONS_KEPT, Violation
-from relaycast_ledger.segments.record_codec import decode_records, encode_records
+from relaycast_ledger.run_part import PartInTheMaking, add_parts, decode_part, encode_part
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm import ParaId
 
@@ -51,11 +52,13 @@ class TickReport(msgspec.Struct, frozen=True):
     """What one process says of one tick: heads for the other processes, and what was told of its readers' blocks."""
 
     heads: list[BuiltElsewhere]
-    records: bytes
     lines: dict[int, bytes]
     checked: int
     violated: int
     violations: list[tuple[str, int, int, str]]
+    part: bytes = b""
+    """The part of the run that its readers' blocks are since the last one, where this tick ends a part."""
+
     error: str = ""
     """Why there will be no more from this process."""
 
@@ -80,8 +83,11 @@ class LinesByChain:
 READER_COST = 20
 """What a reader's block costs beside its keys, in keys."""
 
-TABLES_COST = 0.1
-"""What it takes to put the tables together, beside the blocks of all readers."""
+FILES_COST = 0.01
+"""What it takes to join and write what is told of all readers, beside their blocks."""
+
+TICKS_A_PART = 16
+"""Relay blocks of which tables and figures are put together at once."""
 
 ALL_KEYS = 50
 """Keys that a reader of all keys of a publisher is taken to have: shares need not be exact."""
@@ -95,9 +101,8 @@ class ReaderShare:
     readers: frozenset[ParaId]
     elsewhere: frozenset[ParaId]
     tells_of_all: bool
+    part: PartInTheMaking
     lines: LinesByChain = field(default_factory=LinesByChain)
-    records: list[BlockRecord] = field(default_factory=list)
-    """Those of the last tick, of the process that tells of all."""
 
     def begin(self) -> None:
         """Build from now on no blocks of readers that others build, and hear of one's own alone."""
@@ -113,15 +118,21 @@ class ReaderShare:
         ledger.invariants = checks = Invariants()
         simulation.begin(block)
         with simulation.sources.telling_refusals(simulation.scenario, block):
-            self.records = records = ledger.step()
+            records = ledger.step()
+        for record in records:
+            self.part.add(record)
         return TickReport(
             heads=[simulation.chains.built(para_id) for para_id in self.readers],
-            records=b"" if self.tells_of_all else encode_records(records),
             lines=self.lines.take(),
             checked=checks.checked,
             violated=checks.violated,
             violations=[(it.invariant, it.tick, int(it.para_id), it.seen) for it in checks.violations],
+            part=b"" if self.tells_of_all or not self.ends_part(block) else encode_part(self.part.take()),
         )
+
+    def ends_part(self, block: int) -> bool:
+        """Return whether a part of the run is told with this relay block."""
+        return block % TICKS_A_PART == 0 or block == self.simulation.scenario.blocks
 
     def take_over(self, heads: Sequence[BuiltElsewhere]) -> None:
         """Take note of where the readers stand that others build."""
@@ -144,7 +155,7 @@ class Team:
 
     share: ReaderShare
     pipes: list[Connection]
-    stream: BinaryIO
+    files: OpenFiles
 
     def run(self, progress: Progress | None) -> Outcome:
         """Let all blocks pass and return what they came to; raises ``WorkerEnded``, and what a worker raised."""
@@ -157,6 +168,9 @@ class Team:
                 self._send(pipe, heads, block)
             self.share.take_over([head for it in told[1:] for head in it.heads])
             self._tell(told, order, total)
+            if self.share.ends_part(block):
+                parts = [self.share.part.take(), *(decode_part(it.part) for it in told[1:])]
+                add_parts(parts, order, simulation.tally, self.files.tables)
             if progress is not None:
                 progress(block)
         simulation.network.ledger.invariants = total
@@ -164,11 +178,8 @@ class Team:
 
     def _tell(self, told: list[TickReport], order: dict[int, int], total: Invariants) -> None:
         """Tell of a tick in the order of one process."""
-        records = [*self.share.records, *(record for it in told[1:] for record in decode_records(it.records))]
-        for record in sorted(records, key=lambda record: order[int(record.para_id)]):
-            self.share.simulation.tally.add(record)
         lines = {chain: text for it in told for chain, text in it.lines.items()}
-        self.stream.writelines(lines[chain] for chain in (RELAY, *order) if chain in lines)
+        self.files.events.writelines(lines[chain] for chain in (RELAY, *order) if chain in lines)
         found = [
             Violation(name, tick, ParaId(para_id), seen) for it in told for name, tick, para_id, seen in it.violations
         ]
@@ -206,7 +217,7 @@ def shares_of(simulation: Simulation, workers: int) -> list[list[ParaId]]:
     shares: list[list[ParaId]] = [[] for _ in range(min(workers, len(keys)))]
     loads = [0.0] * len(shares)
     if loads:
-        loads[0] = TABLES_COST * sum(READER_COST + count for count in keys.values())
+        loads[0] = FILES_COST * sum(READER_COST + count for count in keys.values())
     for para_id in sorted(keys, key=lambda para_id: (-keys[para_id], para_id)):
         least = min(range(len(loads)), key=lambda number: (loads[number], -number))
         shares[least].append(para_id)
@@ -218,22 +229,28 @@ def _key_count(keys: list[Any] | int | str) -> int:
     return keys if isinstance(keys, int) else len(keys) if isinstance(keys, list) else ALL_KEYS
 
 
-def reader_shares(simulation: Simulation, shares: list[list[ParaId]]) -> list[ReaderShare]:
+def reader_shares(simulation: Simulation, shares: list[list[ParaId]], *, by_key: bool) -> list[ReaderShare]:
     """Return what the processes build of these shares; the first process tells of all that is not shared."""
     shared = frozenset(para_id for share in shares for para_id in share)
     return [
-        ReaderShare(simulation, frozenset(share), shared.difference(share), tells_of_all=number == 0)
+        ReaderShare(
+            simulation,
+            frozenset(share),
+            shared.difference(share),
+            tells_of_all=number == 0,
+            part=PartInTheMaking(simulation.rows(by_key=by_key)),
+        )
         for number, share in enumerate(shares)
     ]
 
 
 @contextmanager
-def team_of(simulation: Simulation, shares: list[list[ParaId]], stream: BinaryIO) -> Iterator[Team]:
+def team_of(simulation: Simulation, shares: list[list[ParaId]], files: OpenFiles) -> Iterator[Team]:
     """Give this process and one more for each further share; they end with this, whatever they are doing.
 
     They are forked: each begins with these chains as they are.
     """
-    mine, *others = reader_shares(simulation, shares)
+    mine, *others = reader_shares(simulation, shares, by_key=files.tables.by_key)
     fork, pipes, processes = get_context("fork"), [], []
     try:
         for share in others:
@@ -244,7 +261,7 @@ def team_of(simulation: Simulation, shares: list[list[ParaId]], stream: BinaryIO
             pipes.append(near)
             processes.append(process)
         mine.begin()
-        yield Team(mine, pipes, stream)
+        yield Team(mine, pipes, files)
     finally:
         for process in processes:
             process.kill()
@@ -265,7 +282,7 @@ def build(share: ReaderShare, pipe: Connection) -> None:
         try:
             told = share.tick(block)
         except Exception as error:
-            told = TickReport([], b"", {}, 0, 0, [], f"{type(error).__name__}: {error}")
+            told = TickReport([], {}, 0, 0, [], error=f"{type(error).__name__}: {error}")
         pipe.send_bytes(_ENCODER.encode(told))
         share.take_over([it for it in _HEADS.decode(pipe.recv_bytes()) if it.para_id in share.elsewhere])
 

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from relaycast.scenario.recording import Playback
     from relaycast.simulation.guests import GuestWorkload
     from relaycast_ledger.run_tables import RunTables
+    from relaycast_ledger.table_rows import TableRows
 
 PICTURED_SUBSCRIBERS = 8
 PICTURED_BLOCKS = 6
@@ -159,8 +160,14 @@ class Simulation:
         """Return the tables of this run, to be written into ``folder``."""
         from relaycast_ledger.run_tables import RunTables  # noqa: PLC0415 - pyarrow is slow to load
 
+        return RunTables(folder, self.run_id, self.rows(by_key=by_key))
+
+    def rows(self, *, by_key: bool) -> "TableRows":
+        """Return what makes rows of these tables."""
+        from relaycast_ledger.table_rows import TableRows  # noqa: PLC0415 - pyarrow is slow to load
+
         names = key_names(self.scenario) if by_key else {}
-        return RunTables(folder, self.run_id, by_key=by_key, key_names=names, runtimes=bool(self.guests))
+        return TableRows(by_key=by_key, key_names=names, runtimes=bool(self.guests))
 
     @property
     def feeds(self) -> WantedFeeds:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.genesis.state_export import read_state
-from relaycast.genesis.witness_check import check_witness
 from relaycast.inputs import read_bytes
 from relaycast.refusal import BadInput
 from relaycast.scenario.message_load import Arrivals
@@ -43,6 +42,8 @@ class Sources:
         }
         spec, wasm = None if genesis is None else read_state(genesis), scenario.relaychain.wasm
         if spec is not None and spec.witness is not None:
+            from relaycast.genesis.witness_check import check_witness  # noqa: PLC0415 - brings the node along
+
             check_witness(spec, spec.witness, scenario)
         guests = {chain.id: GuestSource.of(chain) for chain in scenario.guests()}
         relay_code = read_bytes(wasm) if isinstance(wasm, str) else None

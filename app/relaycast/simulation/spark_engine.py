@@ -4,6 +4,7 @@ Law: what stands in ``out/<run-id>/`` is what the local engine writes, but for t
 everything is in ``out/.<run-id>.spark``, from where the next run of the same id goes on.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,8 @@ import pyarrow.parquet as pq
 from msgspec.structs import replace
 
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.alternative import with_alternative
+from relaycast.simulation.alternative import Probe, with_alternative
+from relaycast.simulation.alternative_aside import probed_aside
 from relaycast.simulation.batch import BatchSimulation
 from relaycast.simulation.run_files import Finished, write_files
 from relaycast.simulation.run_folder import staged
@@ -34,6 +36,9 @@ REPLAYED = "replayed.parquet"
 """The folder of a run's proofs, where they are kept."""
 
 ASSEMBLY = "written"
+
+TOLD = ["block", "told", "events", "publishers", "checked", "violated", "violations"]
+"""What of a replayed block the run's files are made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ def simulate_with_spark(
     terms: dict[str, object] = {"run_id": run_id, "blocks": scenario.blocks, "keep_proofs": options.keep_proofs}
     terms["per_key"] = per_key
     with (
+        probed_aside(batch.simulation, trie_engine=options.trie_engine) as probe,
         WorkFolder(out / f".{run_id}.spark", terms, blocks=scenario.blocks, columns=REPLAYED_ROWS) as folder,
         spark_session(options.session) as spark,
     ):
@@ -79,33 +85,32 @@ def simulate_with_spark(
         run = BatchRun(spark, folder, scenario.blocks, length, options.keep_proofs, options.fail_fast)
         run.progress, run.trie_engine = progress or Unseen(), options.trie_engine
         run.run(batch)
-        finished = _write(run, batch, run_id, out)
+        finished = _write(run, batch, run_id, out, probe)
         folder.remove()
     return finished
 
 
-def _write(run: "BatchRun", batch: BatchSimulation, run_id: str, out: Path) -> Finished:
+def _write(run: "BatchRun", batch: BatchSimulation, run_id: str, out: Path, probe: Callable[[], Probe]) -> Finished:
     """Put the replayed segments together to what the local engine would have written."""
     with staged(out, run_id) as folder:
         run.progress.begin(ASSEMBLY, run.blocks)
         by_key = batch.ledger.accounts is Accounts.BY_KEY
         with (folder / "events.jsonl").open("wb") as stream, batch.simulation.tables(folder, by_key=by_key) as tables:
             EventLines(stream, run_id)
-            batch.simulation.tally = batch.simulation.new_tally(tables=tables)
+            batch.simulation.tally = batch.simulation.new_tally()
             for number in run.folder.replayed():
                 with run.folder.table(number) as table:
-                    for part in table.to_batches(max_chunksize=100):
-                        rows = part.to_pylist()
-                        batch.add_rows(rows)
-                        stream.writelines(row["events"] for row in rows)
-                        run.progress.advance(ASSEMBLY, len(rows))
+                    rows = table.select(TOLD).to_pylist()
+                    batch.add_rows(rows, tables)
+                    stream.writelines(row["events"] for row in rows)
+                    run.progress.advance(ASSEMBLY, len(rows))
         if run.keep_proofs:
             (folder / REPLAYED).mkdir()
             for number in run.folder.replayed():
                 with run.folder.table(number) as table:
-                    kept = table.drop_columns(["segment", "records", "events"])
+                    kept = table.drop_columns(["segment", "told", "events"])
                 pq.write_table(kept, folder / REPLAYED / f"part-{number:06}.parquet", compression="zstd")
         measured = replace(batch.simulation.outcome(), engine=ENGINE)
-        outcome = with_alternative(measured, batch.simulation.scenario, trie_engine=run.trie_engine)
+        outcome = with_alternative(measured, batch.simulation.scenario, trie_engine=run.trie_engine, probe=probe)
         write_files(folder, outcome, batch.simulation.echo())
     return Finished(outcome, out / run_id)

@@ -57,6 +57,10 @@ class Simulated(Protocol):
         """Have at hand, and put away, whatever comes from outside up to block ``last``."""
         ...
 
+    def take_told(self) -> bytes:
+        """Return a part of the run, of the blocks that were advanced since it was last asked: see ``decode_part``."""
+        ...
+
     def dump(self) -> bytes:
         """Return what it holds beside chains and ledger: how far its workload is."""
         ...

@@ -1,0 +1,158 @@
+"""A part of a run: rows of its tables and its score, put together where the blocks were built, and joined elsewhere.
+
+Law: parts that follow each other, or that several processes made of the same relay blocks, come to what one process
+would have written. They travel as bytes that make nothing but a part, whoever wrote them.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple, get_origin
+
+import msgspec
+import pyarrow as pa
+
+from relaycast_ledger.arrow_columns import column
+from relaycast_ledger.points import Points
+from relaycast_ledger.records import BlockRecord
+from relaycast_ledger.run_tables import RunTables
+from relaycast_ledger.table_rows import NUMBER, TABLES, TableRows, batch_of
+from relaycast_ledger.tally import SubscriberTally, Tally
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_xcm import ParaId
+from relaycast_xcm.checkpoint import CheckpointRefused
+
+
+class BlockPlace(NamedTuple):
+    """A block of a part: its relay block, its parachain, and how many rows it has in each table of the part."""
+
+    tick: int
+    para_id: int
+    rows: dict[str, int]
+
+
+class RunPart(msgspec.Struct, frozen=True):
+    """What there is to tell of some blocks: rows by table, as Arrow wrote them, and the score by subscriber."""
+
+    rows: dict[str, bytes]
+    places: list[BlockPlace]
+    tallies: dict[int, SubscriberTally]
+
+    def batches(self) -> dict[str, pa.RecordBatch]:
+        """Return the rows by table; raises ``CheckpointRefused`` where they are none."""
+        return {name: _read(name, data) for name, data in self.rows.items()}
+
+
+class PartInTheMaking:
+    """Blocks that were built here, to be told in parts."""
+
+    def __init__(self, rows: TableRows) -> None:
+        self._rows = rows
+        self._begin()
+
+    def _begin(self) -> None:
+        self._tally, self._places = Tally(tables=self._rows), list[BlockPlace]()
+
+    def add(self, record: BlockRecord) -> None:
+        """Count one block in."""
+        before = self._counts()
+        self._tally.add(record)
+        rows = {name: count - before[name] for name, count in self._counts().items() if count != before[name]}
+        self._places.append(BlockPlace(record.tick, int(record.para_id), rows))
+
+    def take(self) -> RunPart:
+        """Return what was added since the last part was taken."""
+        rows = {name: self._rows.take(name).serialize().to_pybytes() for name, count in self._counts().items() if count}
+        part = RunPart(rows, self._places, self._tally.subscribers)
+        self._begin()
+        return part
+
+    def _counts(self) -> dict[str, int]:
+        return {name: len(rows) for name, rows in self._rows.rows.items()}
+
+
+def add_part(part: RunPart, tally: Tally, tables: RunTables) -> None:
+    """Count in a part whose blocks come after all that were counted."""
+    tables.append(part.batches())
+    for para_id, score in part.tallies.items():
+        tally.of(para_id).extend(score)
+
+
+def add_parts(parts: Sequence[RunPart], order: Mapping[int, int], tally: Tally, tables: RunTables) -> None:
+    """Count in parts of the same relay blocks; in each of these parachains come by their ``order``.
+
+    Raises ``CheckpointRefused`` where a part has not the rows that it says it has.
+    """
+    blocks = [(place, number) for number, part in enumerate(parts) for place in part.places]
+    blocks.sort(key=lambda block: (block[0].tick, order[block[0].para_id]))
+    for place, number in blocks:
+        if (score := parts[number].tallies.pop(place.para_id, None)) is not None:
+            tally.of(place.para_id).extend(score)
+    made = [part.batches() for part in parts]
+    tables.append({name: _joined(name, made, blocks) for name in TABLES if any(name in rows for rows in made)})
+
+
+def _joined(
+    name: str, made: Sequence[Mapping[str, pa.RecordBatch]], blocks: Sequence[tuple[BlockPlace, int]]
+) -> pa.RecordBatch:
+    """Return the rows of a table in the order of the blocks that they are of, each with the number of its part."""
+    batches = [rows[name] if name in rows else batch_of(name, []) for rows in made]
+    upto = list(accumulate(map(len, batches)))
+    begun = [0, *upto[:-1]]
+    taken = array("q")
+    for place, number in blocks:
+        end = begun[number] + place.rows.get(name, 0)
+        taken.extend(range(begun[number], end))
+        begun[number] = end
+    if begun != upto:
+        raise CheckpointRefused(f"a part of the table {name}: got {sum(map(len, batches))} rows, expected {len(taken)}")
+    return pa.concat_batches(batches).take(column(NUMBER, taken))
+
+
+def encode_part(part: RunPart) -> bytes:
+    """Return a part as bytes."""
+    return _ENCODER.encode(part)
+
+
+def decode_part(data: bytes) -> RunPart:
+    """Return what ``encode_part`` was given; raises ``CheckpointRefused``."""
+    try:
+        return _DECODER.decode(data)
+    except msgspec.DecodeError as error:
+        raise CheckpointRefused(str(error)) from error
+
+
+def _read(name: str, data: bytes) -> pa.RecordBatch:
+    if name not in TABLES:
+        raise CheckpointRefused(f"a part of a run: got the table {name!r}, expected one of {', '.join(TABLES)}")
+    try:
+        batch = pa.ipc.read_record_batch(pa.py_buffer(data), TABLES[name])
+        batch.validate(full=True)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CheckpointRefused(f"a part of the table {name}: {error}") from error
+    return batch
+
+
+def _plainly(value: object) -> object:
+    if isinstance(value, ParaId):
+        return int(value)
+    if isinstance(value, SubscribedKey):
+        return bytes(value)
+    if isinstance(value, Points):
+        return value.dump()
+    raise TypeError(f"a part of a run holds {type(value).__name__}, which has no bytes here")
+
+
+def _by_name(kind: type, value: Any) -> object:
+    if kind is Points:
+        return Points.of_dump(value)
+    if get_origin(kind) is Counter:
+        return Counter(value)
+    if kind in (ParaId, SubscribedKey):
+        return kind(value)
+    raise TypeError(f"a part of a run holds {kind.__name__}, which has no bytes here")
+
+
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=_plainly)
+_DECODER = msgspec.msgpack.Decoder(RunPart, dec_hook=_by_name)
