@@ -178,7 +178,7 @@ class Parachain:
         self.kept.settle()
         delivered, events = self.subscriber.delivered, tuple(self.system.events)
         updates, deletions = tuple(delivered.updates), tuple(delivered.deletions)
-        own_proof = StorageProof(touched.nodes.values())
+        own_proof = StorageProof.of_recorded(touched.nodes)
         return ParachainBlock(self.head, inherent, outcome, updates, events, own_proof, deletions)
 
     def seal(self, data: PersistedValidationData, state_root: bytes, extrinsics_root: bytes = EMPTY_ROOT) -> None:

@@ -130,9 +130,11 @@ def compressed(data: bytes) -> bytes:
 
 def own_state(block: ParachainBlock | GuestBlock, own_root: bytes) -> bytes:
     """Return the nodes of the own state that the block carries as a SCALE ``CompactProof``."""
-    if not len(block.own_proof):
+    proof = block.own_proof
+    if not len(proof):
         return encode_vec([])
-    return CompactProof.encode(block.own_proof, own_root).to_bytes()
+    nodes = proof.by_hash() if proof.recorded is None else proof.recorded
+    return CompactProof.of_nodes(nodes, own_root).to_bytes()
 
 
 def _most_compressed(size: int) -> int:

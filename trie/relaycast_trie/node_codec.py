@@ -31,7 +31,7 @@ ESCAPE = b"\x01"
 """What a compact proof puts before a node whose value follows it."""
 
 HASH_CHILD = HASH_LENGTH << 2
-_HASH_CHILD = bytes([HASH_CHILD])
+HASH_CHILD_PREFIX = bytes([HASH_CHILD])
 """The compact length before a child that is named by its hash, as most are."""
 
 CACHED_NODES = 1 << 13
@@ -76,7 +76,7 @@ def encode_branch(
     for index, child in enumerate(children):
         if child is not None:
             bitmap |= 1 << index
-            parts.append(_HASH_CHILD + child if len(child) == HASH_LENGTH else encode_bytes(child))
+            parts.append(HASH_CHILD_PREFIX + child if len(child) == HASH_LENGTH else encode_bytes(child))
     parts[2] = bitmap.to_bytes(2, "little")
     return b"".join(parts)
 
@@ -115,6 +115,16 @@ def decode_node(data: bytes) -> Node:
         value, _ = _value(data, offset, kind == HASHED_LEAF)
         return Leaf(partial, value)
     return _branch(data, offset, partial, kind)
+
+
+def bytes_before_children(data: bytes, node: Leaf | Branch) -> int:
+    """Return how many bytes of ``data``, which decodes to ``node``, come before its children: of a leaf, all."""
+    mask = 0x3F if data[0] >= LEAF else 0x1F if data[0] >= HASHED_LEAF else 0x0F
+    count, value = len(node.partial), node.value
+    length = (1 if count < mask else 2 + (count - mask) // 255) + (count + 1) // 2 + 2 * isinstance(node, Branch)
+    if value is None:
+        return length
+    return length + (HASH_LENGTH if isinstance(value, HashedValue) else len(encode_bytes(value)))
 
 
 class KnownNodes:

@@ -16,7 +16,7 @@ After the top trie come the child tries whose root node is in the proof (sp-trie
 True
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
@@ -35,15 +35,25 @@ from relaycast_trie.exceptions import (
 )
 from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH, Hasher
 from relaycast_trie.nibbles import from_nibbles, to_nibbles
-from relaycast_trie.node import EMPTY, Branch, Empty, HashedValue, Node, Value
-from relaycast_trie.node_codec import EMPTY_NODE, ESCAPE, decode_node, encode_branch, encode_leaf
-from relaycast_trie.plain.memory_db import NodeSource
+from relaycast_trie.node import EMPTY, Branch, Empty, HashedValue, Leaf, Node, Value
+from relaycast_trie.node_codec import (
+    EMPTY_NODE,
+    ESCAPE,
+    HASH_CHILD_PREFIX,
+    bytes_before_children,
+    decode_node,
+    encode_branch,
+    encode_leaf,
+)
 from relaycast_trie.plain.trie_db import TrieDB
 from relaycast_trie.proofs.places import check_places
 from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_vec
 
 CHILD_PATH = to_nibbles(CHILD_STORAGE_PREFIX)
+
+LEFT_OUT = encode_bytes(b"")
+"""What stands for a child that comes after its parent."""
 
 MAX_REPEATED_NODES = 1 << 18
 """Places that the nodes of one proof may have, beyond one for each: see ``places``."""
@@ -65,7 +75,11 @@ class CompactProof:
         Raises ``RootMismatch`` when the proof lacks the root, ``InvalidNode``, ``InvalidChildRoot``, ``TooManyNodes``,
         ``TooManyBytes``.
         """
-        nodes = proof.by_hash(hasher)
+        return cls.of_nodes(proof.by_hash(hasher), root, hasher=hasher)
+
+    @classmethod
+    def of_nodes(cls, nodes: Mapping[bytes, bytes], root: bytes, *, hasher: Hasher = BLAKE2B_256) -> "CompactProof":
+        """Do what ``encode`` does with nodes under hashes that are theirs: nobody hashes them again."""
         most = len(nodes) + MAX_REPEATED_NODES
         children = [child for child in _child_roots(nodes, root, hasher, most=most) if child in nodes]
         return cls(_encode_tries(nodes, [root, *children], hasher, most=most))
@@ -123,7 +137,7 @@ class CompactProof:
         return f"<CompactProof {len(self.nodes)} nodes, {self.proof_bytes} bytes>"
 
 
-def _child_roots(nodes: NodeSource, root: bytes, hasher: Hasher, *, most: int) -> list[bytes]:
+def _child_roots(nodes: Mapping[bytes, bytes], root: bytes, hasher: Hasher, *, most: int) -> list[bytes]:
     """Return the roots of the child tries that the known part of the top trie names, in the order of their keys.
 
     Raises ``TooManyNodes`` when the nodes with these keys have more than ``most`` places.
@@ -209,26 +223,30 @@ def _child_root(value: Value, reference: bytes, path: _Path) -> bytes:
     return value
 
 
-def _encode_tries(nodes: dict[bytes, bytes], roots: list[bytes], hasher: Hasher, *, most: int) -> tuple[bytes, ...]:
+def _encode_tries(nodes: Mapping[bytes, bytes], roots: list[bytes], hasher: Hasher, *, most: int) -> tuple[bytes, ...]:
     trie = TrieDB(nodes, roots[0], hasher=hasher)
 
     @cache
     def written(reference: bytes) -> tuple[list[bytes], list[bytes]]:
         """Return what stands for a node, and the children that follow it."""
         node = trie.load(reference, b"")
-        value = b"" if isinstance(node, Empty) else node.value
+        if isinstance(node, Empty):
+            return [EMPTY_NODE], []
+        value = node.value
         detached = nodes.get(value.hash) if isinstance(value, HashedValue) else None
-        followed: list[bytes] = []
-        if isinstance(node, Branch):
-            followed = [child for child in node.children if child is not None and _is_in(child, nodes)]
-        left = _leave_out(node, set(followed), detached is not None)
-        return [left] if detached is None else [left, detached], followed
+        named, followed = _children_left(node, nodes) if isinstance(node, Branch) else ([], [])
+        if detached is not None:
+            return [ESCAPE + _with_empty_value(node, named), detached], followed
+        data = nodes.get(reference, reference)
+        return [b"".join((data[: bytes_before_children(data, node)], *named))], followed
 
-    check_places(roots, lambda reference: written(reference)[1], most)
     most_bytes = sum(map(len, nodes.values())) + MAX_REPEATED_BYTES
     encoded: list[bytes] = []
-    stack, encoded_bytes = roots[::-1], 0
+    stack, encoded_bytes, once_each = roots[::-1], 0, len(nodes)
     while stack:
+        if once_each == 0:  # one stands at two places, and may stand at more than anyone can go to
+            check_places(roots, lambda reference: written(reference)[1], most)
+        once_each -= 1
         parts, followed = written(stack.pop())
         encoded += parts
         encoded_bytes += sum(map(len, parts))
@@ -238,21 +256,29 @@ def _encode_tries(nodes: dict[bytes, bytes], roots: list[bytes], hasher: Hasher,
     return tuple(encoded)
 
 
-def _is_in(child: bytes, nodes: dict[bytes, bytes]) -> bool:
-    return len(child) == HASH_LENGTH and child in nodes
+def _children_left(branch: Branch, nodes: Mapping[bytes, bytes]) -> tuple[list[bytes], list[bytes]]:
+    """Return how a branch names its children, those that come after it left out, and the latter."""
+    named: list[bytes] = []
+    followed: list[bytes] = []
+    for child in branch.children:
+        if child is None:
+            continue
+        if len(child) != HASH_LENGTH:
+            named.append(encode_bytes(child))
+        elif child in nodes:
+            named.append(LEFT_OUT)
+            followed.append(child)
+        else:
+            named.append(HASH_CHILD_PREFIX + child)
+    return named, followed
 
 
-def _leave_out(node: Node, followed: set[bytes], value_follows: bool) -> bytes:
-    """Return a node's bytes without the children and the value that come after it."""
-    escape = ESCAPE if value_follows else b""
-    if isinstance(node, Empty):
-        return EMPTY_NODE
-    value = b"" if value_follows else node.value
-    if isinstance(node, Branch):
-        children = [b"" if child in followed else child for child in node.children]
-        return escape + encode_branch(node.partial, children, value)
-    assert value is not None
-    return escape + encode_leaf(node.partial, value)
+def _with_empty_value(node: Leaf | Branch, named: list[bytes]) -> bytes:
+    """Return the bytes of a node whose value comes after it."""
+    if isinstance(node, Leaf):
+        return encode_leaf(node.partial, b"")
+    whole = encode_branch(node.partial, node.children, b"")
+    return whole[: bytes_before_children(whole, Branch(node.partial, node.children, b""))] + b"".join(named)
 
 
 @dataclass(slots=True)

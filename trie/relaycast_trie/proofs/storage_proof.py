@@ -81,7 +81,8 @@ class StorageProof:
         self._repeated = first_repeated(given) if len(given) != len(unique) else None
 
     @classmethod
-    def _of_recorded(cls, nodes: dict[bytes, bytes]) -> "StorageProof":
+    def of_recorded(cls, nodes: dict[bytes, bytes]) -> "StorageProof":
+        """Return the proof with nodes that come from a database, by the hashes that it has them by."""
         proof = StorageProof.__new__(StorageProof)
         proof._set, proof._recorded, proof._repeated = None, nodes, None
         return proof
@@ -111,7 +112,7 @@ class StorageProof:
         """Return what reading ``keys`` from the trie with this ``root`` touches; absent keys are proven absent."""
         recorder = Recorder()
         TrieDB(db, root, hasher=hasher, recorder=recorder).get_many(keys)
-        return cls._of_recorded(recorder.nodes)
+        return cls.of_recorded(recorder.nodes)
 
     @classmethod
     def generate_child(
@@ -125,7 +126,7 @@ class StorageProof:
         child = child_trie(TrieDB(db, root, hasher=hasher, recorder=recorder), child_info)
         if child is not None:
             child.get_many(keys)
-        return cls._of_recorded(recorder.nodes)
+        return cls.of_recorded(recorder.nodes)
 
     @classmethod
     def merge(cls, proofs: Iterable["StorageProof"]) -> "StorageProof":
@@ -137,7 +138,7 @@ class StorageProof:
             if known is None or any(known[node_hash] != merged[node_hash] for node_hash in merged.keys() & known):
                 return cls(frozenset().union(*(proof.nodes for proof in given)))
             merged.update(known)
-        return cls._of_recorded(merged)
+        return cls.of_recorded(merged)
 
     @classmethod
     def decode(cls, data: bytes) -> "StorageProof":
