@@ -3,7 +3,9 @@
 What cannot be encoded cannot be made: a header whose parts have the wrong sizes is a ``ValueError``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
 
 from msgspec import Struct
 
@@ -64,9 +66,9 @@ class DigestItem(Struct, frozen=True):
         return bytes([self.variant]) + self.engine + encode_bytes(self.data)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Header:
-    """A block's header: parent, number, state, extrinsics, digest."""
+    """A block's header: parent, number, state, extrinsics, digest. It is encoded and hashed once."""
 
     parent_hash: bytes
     number: int
@@ -82,6 +84,10 @@ class Header:
                 raise ValueError(f"a hash has {HASH_BYTES} bytes, got {len(digest)}")
 
     def encode(self) -> bytes:
+        return self._encoded
+
+    @cached_property
+    def _encoded(self) -> bytes:
         roots = self.state_root + self.extrinsics_root
         return (
             self.parent_hash + encode_compact(self.number) + roots + encode_vec(item.encode() for item in self.digest)
@@ -106,10 +112,13 @@ class Header:
         digest = tuple(DigestItem.read(reader) for _ in range(reader.length()))
         return cls(parent_hash, number, state_root, extrinsics_root, digest)
 
-    @property
+    @cached_property
     def hash(self) -> bytes:
         """The block's hash."""
-        return blake2_256(self.encode())
+        return blake2_256(self._encoded)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self) -> str:
         return f"<Header #{self.number} 0x{self.hash.hex()}>"

@@ -220,7 +220,7 @@ class KeyAccount(Struct, frozen=True, kw_only=True):
 class BlockAccount(Struct, frozen=True):
     """A whole block: the static keys' nodes, each publisher, and what was collected on no path of a subscribed key.
 
-    ``keys`` and ``nodes`` are empty unless accounts are kept by key.
+    ``keys`` are empty unless accounts are kept by key or by node, ``nodes`` unless by node.
     """
 
     static: NodeTotals

@@ -6,12 +6,10 @@ proof. A node that several publishers share counts with the first of them: the t
 others with the one that paid. A node that several keys share counts with the first of these.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-
-from msgspec.structs import replace
+from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from relaycast_ledger.account_records import BlockAccount, NodeTotals
-from relaycast_ledger.key_accounts import key_accounts, node_uses
 from relaycast_ledger.publisher_book import Nodes, PublisherBook
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.pallet import Subscriber
@@ -32,11 +30,13 @@ def account_for(
     subscriber: Subscriber,
     callbacks: Mapping[ParaId, int],
     by_key: bool = False,
+    by_node: bool = False,
     causes: dict[bytes, str] | None = None,
 ) -> BlockAccount:
     """Return the account of one pass over ``proof``, which was pruned from what was ``collected``.
 
-    With ``by_key`` it also says of each node with which key it counts; ``causes`` learns, by hash, as what.
+    With ``by_key`` it also says what each key took, with ``by_node`` of each node with which key it counts; ``causes``
+    learns, by hash, as what.
     """
     given = by_hash(proof)
     nodes = by_hash(collected.nodes) if collected.recorded is None else collected.recorded
@@ -61,15 +61,12 @@ def account_for(
         causes.update((entry.node_hash, entry.cause) for book in books.values() for entry in book.entries)
     static = _total(len(data) for node_hash, data in given.items() if node_hash not in read)
     publishers = tuple(book.close(callbacks.get(para_id, 0)) for para_id, book in books.items())
-    account = BlockAccount(static, publishers, _total(pruned.values()))
-    return _with_keys(account, books.values()) if by_key else account
-
-
-def _with_keys(account: BlockAccount, books: Collection[PublisherBook]) -> BlockAccount:
-    return replace(
-        account,
-        keys=tuple(it for book in books for it in key_accounts(book.view, book.ending, book.change, book.entries)),
-        nodes=tuple(it for book in books for it in node_uses(book.view, book.entries)),
+    return BlockAccount(
+        static,
+        publishers,
+        _total(pruned.values()),
+        tuple(chain.from_iterable(map(PublisherBook.key_accounts, books.values()))) if by_key else (),
+        tuple(chain.from_iterable(map(PublisherBook.node_uses, books.values()))) if by_node else (),
     )
 
 

@@ -43,6 +43,9 @@ class Accounts(Enum):
     BY_KEY = "by key"
     """By publisher and by subscribed key."""
 
+    BY_NODE = "by node"
+    """By key, and of each node what it is for."""
+
 
 class PicturesDump(DumpRow, frozen=True):
     """How many blocks of a subscriber still come with a picture."""
@@ -279,7 +282,8 @@ class Ledger:
             collected=fact.collation.collected,
             subscriber=self.chains.parachains[fact.para_id].subscriber,
             callbacks=Counter(publisher for publisher, _, _ in updates),
-            by_key=self.accounts is Accounts.BY_KEY,
+            by_key=self.accounts in {Accounts.BY_KEY, Accounts.BY_NODE},
+            by_node=self.accounts is Accounts.BY_NODE,
             causes=causes,
         )
 

@@ -6,8 +6,8 @@ from itertools import accumulate
 
 from msgspec import Struct, field
 
-from relaycast_ledger.account_records import Ending, NodeTotals, PublisherAccount
-from relaycast_ledger.key_accounts import Entry
+from relaycast_ledger.account_records import Ending, KeyAccount, NodeTotals, NodeUse, PublisherAccount
+from relaycast_ledger.key_accounts import Entry, key_accounts, node_uses
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import PublisherView
 from relaycast_pallets.subscriber.processing_result import NodeRead, PublisherChange, ReadSource
@@ -127,6 +127,14 @@ class PublisherBook(Struct):
             uncacheable=NodeTotals(len(self._uncacheable), sum(self._uncacheable)),
             **self._sums(),
         )
+
+    def key_accounts(self) -> Iterator[KeyAccount]:
+        """Return what each of its keys took."""
+        return key_accounts(self.view, self.ending, self.change, self.entries)
+
+    def node_uses(self) -> Iterator[NodeUse]:
+        """Return what each of its nodes is for."""
+        return node_uses(self.view, self.entries)
 
     def _sums(self) -> dict[str, NodeTotals]:
         sums: dict[str, list[int]] = {}

@@ -34,7 +34,7 @@ OUTSIDE = 400
 
 
 def by_key(wanted: Mapping[ParaId, Sequence[bytes]], **subscriber: Any) -> Watched:
-    return accounted(wanted, accounts=Accounts.BY_KEY, **subscriber)
+    return accounted(wanted, accounts=Accounts.BY_NODE, **subscriber)
 
 
 def account_of(record: BlockRecord) -> BlockAccount:

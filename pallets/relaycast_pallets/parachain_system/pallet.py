@@ -6,7 +6,7 @@ fitted. Otherwise the block panics: nothing of it is kept or handed on.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from relaycast_pallets.frame.system import System
 from relaycast_pallets.frame.well_known_keys import static_relay_keys
@@ -85,8 +85,8 @@ class ParachainInherentData:
     def usage(self) -> PovUsage:
         """Return what the messages use of the block."""
         downward, horizontal = self.downward_messages, self.horizontal_messages
-        used = _usage(self.validation_data, downward.full, horizontal.full)
-        return replace(used, hashed_bytes=downward.hashed_bytes + horizontal.hashed_bytes)
+        hashed_bytes = downward.hashed_bytes + horizontal.hashed_bytes
+        return _usage(self.validation_data, downward.full, horizontal.full, hashed_bytes=hashed_bytes)
 
 
 class IncompleteBelowLimit(RelaycastError):
@@ -257,9 +257,14 @@ class ParachainSystem:
 
 
 def _usage(
-    data: PersistedValidationData, downward: Sequence[InboundMessage], horizontal: Sequence[InboundMessage]
+    data: PersistedValidationData,
+    downward: Sequence[InboundMessage],
+    horizontal: Sequence[InboundMessage],
+    *,
+    hashed_bytes: int = 0,
 ) -> PovUsage:
-    return PovUsage(data.max_pov_size, tuple(it.data for it in downward), tuple(it.data for it in horizontal))
+    downward_data, horizontal_data = tuple(it.data for it in downward), tuple(it.data for it in horizontal)
+    return PovUsage(data.max_pov_size, downward_data, horizontal_data, hashed_bytes=hashed_bytes)
 
 
 def ensure_exhausted(result: ProofProcessingResult, meter: WeightMeter) -> None:

@@ -162,7 +162,7 @@ class _Walk:
         if first < last and self._paths[first] == end:
             value = self._value(first, value)
             first += 1
-        added = self._added(first, last)
+        added = self._added(first, last) if first < last else []
         if value is leaf.value and not added:
             return reference, False
         if value is not None:
