@@ -83,7 +83,7 @@ class LinesByChain:
 READER_COST = 20
 """What a reader's block costs beside its keys, in keys."""
 
-FILES_COST = 0.01
+FILES_COST = 0.03
 """What it takes to join and write what is told of all readers, beside their blocks."""
 
 TICKS_A_PART = 16
