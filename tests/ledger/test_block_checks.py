@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as changed
 
 from collator.networks import (
     EVERYTHING,
@@ -114,16 +115,17 @@ MUTANTS: dict[str, Breaks] = {
     "an honest block is valid": patched(without_a_node),
     "prune and verify read the same nodes": patched(
         lambda collation: replace(
-            collation, pruning=replace(collation.pruning, reads=collation.pruning.reads[::-1] + collation.pruning.reads)
+            collation,
+            pruning=changed(collation.pruning, reads=collation.pruning.reads[::-1] + collation.pruning.reads),
         )
     ),
     "prune and verify consume the same weight": patched(
         lambda collation: replace(
-            collation, pruning=replace(collation.pruning, consumed=collation.pruning.consumed + Weight(0, 1))
+            collation, pruning=changed(collation.pruning, consumed=collation.pruning.consumed + Weight(0, 1))
         )
     ),
     "prune and verify set the same cursor": patched(
-        lambda collation: replace(collation, pruning=replace(collation.pruning, turn=Turn(None, (PUBLISHER, key(0)))))
+        lambda collation: replace(collation, pruning=changed(collation.pruning, turn=Turn(None, (PUBLISHER, key(0)))))
     ),
     "the pruned proof is a part of the collected one": patched(
         lambda collation: replace(collation, collected=StorageProof(()))

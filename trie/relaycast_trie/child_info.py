@@ -1,13 +1,12 @@
 """Child tries: a trie of its own, whose root is a value in the top trie (sp-core ``ChildInfo``)."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 CHILD_STORAGE_PREFIX = b":child_storage:default:"
 """What the top trie puts before the name of a default child trie (``DEFAULT_CHILD_STORAGE_KEY_PREFIX``)."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ChildInfo:
+class ChildInfo(Struct, frozen=True, order=True):
     """The name of a default child trie, without its prefix."""
 
     storage_key: bytes

@@ -5,9 +5,9 @@ Substrate tries hash with Blake2b-256. Keccak-256, which Ethereum uses, and BLAK
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import xxhash
+from msgspec import Struct
 
 HASH_LENGTH = 32
 """Bytes of a trie hash, whichever the function."""
@@ -73,8 +73,7 @@ def blake3_compressions(length: int) -> int:
     return 16 * whole + (max(1, -(-rest // 64)) if chunks > whole else 0) + chunks - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Hasher:
+class Hasher(Struct, frozen=True):
     """A hash function that tries can be built with: ``digest`` returns the 32-byte hash of any bytes.
 
     ``compressions`` takes the length of a message in bytes. It returns how often hashing that message calls the

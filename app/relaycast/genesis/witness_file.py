@@ -6,8 +6,9 @@ Law: the state root is the only thing believed. Every node in the file is one th
 import gzip
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.inputs import parse_hex
@@ -23,8 +24,7 @@ FORMAT = 1
 EXPECTED = "a witness as relaycast import rpc writes it"
 
 
-@dataclass(frozen=True, slots=True)
-class WitnessOrigin:
+class WitnessOrigin(Struct, frozen=True):
     """The block that a witness is from."""
 
     chain: str
@@ -39,8 +39,7 @@ class WitnessOrigin:
         return f"{self.chain} at block {self.number}"
 
 
-@dataclass(frozen=True, slots=True)
-class WitnessFile:
+class WitnessFile(Struct, frozen=True):
     """A witness with its origin, and what it shows of the top trie and of child tries by name."""
 
     origin: WitnessOrigin

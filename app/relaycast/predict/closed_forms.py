@@ -22,7 +22,8 @@ hundred by 8 %, and a hundred of a thousand by 2 %.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from relaycast.predict.ground import MODELLED, Ground
 from relaycast.predict.trie import (
@@ -66,8 +67,7 @@ class OutOfRange(ValueError):
         return f"{self.name} is {self.expected}, got {self.got!r}"
 
 
-@dataclass(frozen=True, slots=True)
-class ProofSize:
+class ProofSize(Struct, frozen=True):
     """What a proof is expected to hold of one publisher's child trie."""
 
     branches: float
@@ -98,8 +98,7 @@ class ProofSize:
         return f"<ProofSize {self.proof_bytes:,} bytes: {self.nodes:,.1f} nodes>"
 
 
-@dataclass(frozen=True, slots=True)
-class CacheSize:
+class CacheSize(Struct, frozen=True):
     """The nodes of one publisher that a subscriber keeps in its own state."""
 
     nodes: float

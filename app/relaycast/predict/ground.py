@@ -4,11 +4,10 @@ It depends on the relay chain's whole state, so no closed form of a few numbers 
 presets measure (``relaycast demo config-sync``, with and without ``--genesis``); a test holds them to it.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
+class Ground(Struct, frozen=True):
     """The constants of one relay chain state; sizes in bytes of one parachain block."""
 
     name: str

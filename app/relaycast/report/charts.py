@@ -8,10 +8,11 @@ blocks in one relay block.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from types import MappingProxyType
 from typing import TypeVar
+
+from msgspec import Struct
 
 _Point = TypeVar("_Point")
 
@@ -34,16 +35,14 @@ COLOURS = ("var(--r0)", "var(--r1)", "var(--r2)", "var(--r3)", "var(--r4)", "var
 """Colours of readers; the page sets their values, for light and for dark."""
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """A named line: points ``(x, y)`` in the order of x, of which several may have the same."""
 
     name: str
     points: Sequence[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
+class Band(Struct, frozen=True):
     """A named line with its surroundings: points ``(x, lowest, middle, highest)`` in the order of x."""
 
     name: str

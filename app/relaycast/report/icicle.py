@@ -4,8 +4,9 @@ Law: widths are to scale. What would be narrower than a few pixels is left to th
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from html import escape
+
+from msgspec import Struct, field
 
 from relaycast_ledger.proof_picture import PicturedNode
 
@@ -16,8 +17,7 @@ NARROWEST = 1.0
 ROOM_FOR_TEXT = 56
 
 
-@dataclass(slots=True)
-class _Tile:
+class _Tile(Struct):
     node: PicturedNode | None
     prefix: bytes
     depth: int

@@ -2,9 +2,9 @@
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from relaycast.report.charts import COLOURS, Series, across, band_chart, banded, bar_chart, stacked_chart
 from relaycast.report.full_block import MEANINGS
@@ -56,8 +56,7 @@ X_NAME = "relay block"
 CHARGED = "Bytes that each pass was charged over the relay blocks"
 
 
-@dataclass(frozen=True, slots=True)
-class CostBar:
+class CostBar(Struct, frozen=True):
     """What a reader's median block carries: bytes by cause, in percent of the longest bar."""
 
     name: str

@@ -1,6 +1,7 @@
 """The trie views of a run's report: one or two blocks of the largest readers, within what a page can hold."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from relaycast.genesis.storage_names import storage_name
 from relaycast.report.icicle import NARROWEST
@@ -18,8 +19,7 @@ MAX_TRIES = 9
 """Tries shown of one block: the relay chain's own, and those of the publishers with most bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockView:
+class BlockView(Struct, frozen=True):
     """One block of a reader: its heading, and the tries that its proof has paths of."""
 
     reader: str

@@ -5,7 +5,8 @@ drawn in full in the first row that has it, and pale in the others. What is draw
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from relaycast.report.icicle import NARROWEST, icicle
 from relaycast_ledger.account_records import IN_THE_PROOF, NodeTotals
@@ -50,8 +51,7 @@ HEX_BYTES = 96
 HOVER_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Struct, frozen=True):
     """What a page has room for: rows and nodes of a table, and the pixels from which a node is drawn at a glance."""
 
     rows: int
@@ -59,8 +59,7 @@ class Room:
     narrowest: float = NARROWEST
 
 
-@dataclass(frozen=True, slots=True)
-class Trail:
+class Trail(Struct, frozen=True):
     """What is looked for: a ``path`` in nibbles, under its ``name`` and its ``key`` where they are known."""
 
     path: bytes
@@ -71,8 +70,7 @@ class Trail:
     """Whether something is looked for; otherwise the path is there because the proof has a node at its end."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathSegment:
+class PathSegment(Struct, frozen=True):
     """A node in a row; ``style`` names its cause; ``width`` and ``siblings`` are percent of the row and of the node."""
 
     style: str
@@ -81,8 +79,7 @@ class PathSegment:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class PathRow:
+class PathRow(Struct, frozen=True):
     """A key's row; ``alone_bytes`` is what of its path the proof has, ``added_bytes`` what no row above has."""
 
     trail: Trail
@@ -94,8 +91,7 @@ class PathRow:
     ending: str
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRow:
+class NodeRow(Struct, frozen=True):
     """A node with everything that is known of it."""
 
     path: str
@@ -108,8 +104,7 @@ class NodeRow:
     hex: str
 
 
-@dataclass(frozen=True, slots=True)
-class TrieView:
+class TrieView(Struct, frozen=True):
     """One trie; ``more_rows`` and ``more_nodes`` are those there was no room for."""
 
     title: str

@@ -6,10 +6,11 @@ Law: a block comes once and has whole bytes; blocks that are not there had none.
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from relaycast.inputs import place_of, read_bytes
 from relaycast.refusal import BadInput, shown
@@ -19,8 +20,7 @@ COLUMNS = ("block", "bytes")
 MAX_TRACED_BLOCK = 10_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class LoadTrace:
+class LoadTrace(Struct, frozen=True):
     """Bytes by relay block, and a digest of them."""
 
     bytes_at: dict[int, int]

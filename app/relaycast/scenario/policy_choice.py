@@ -6,7 +6,6 @@ public drafts do, or might. A name that is not known raises ``BadInput`` with th
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -50,8 +49,7 @@ class PolicyTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Whether a subscriber is told that a key was deleted or has expired; "silent" where it is left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
+class _Choice(Struct, frozen=True):
     """A policy under a name, with the range of the ``number`` that may follow it and its default."""
 
     make: Callable[..., Any]

@@ -1,8 +1,8 @@
 """Checks of a scenario's runtime upgrades against each other and the rest of the scenario."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from relaycast.refusal import BadInput
@@ -11,8 +11,7 @@ from relaycast.scenario.scenario import ParachainTable, RelayChainTable, Scenari
 from relaycast.scenario.upgrade_tables import PolicyChange, RelayUpgradeTable, UpgradeTable, given
 
 
-@dataclass(frozen=True, slots=True)
-class _Bound:
+class _Bound(Struct, frozen=True):
     """The longest value from a relay block on; ``place`` is where the scenario says so."""
 
     at: int

@@ -4,10 +4,11 @@ Law: all of it is read, and the runtime compiled, before anything runs. What doe
 """
 
 import atexit
-from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from relaycast.genesis.chain_spec import ChainSpec, refuse_part
 from relaycast.genesis.state_export import missing_children, read_state
@@ -31,8 +32,7 @@ TRANSFER = ("amount", "block", "from", "to")
 EXPECTED = '{"block": 3, "extrinsic": "0x.."} or {"block": 3, "from": "Alice", "to": "Bob", "amount": 1000000}'
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedTransfer:
+class PlannedTransfer(Struct, frozen=True):
     """Money that moves from a development account to another, or to any account by its 32 bytes."""
 
     sender: str
@@ -40,8 +40,7 @@ class PlannedTransfer:
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
-class GuestSource:
+class GuestSource(Struct, frozen=True):
     """A runtime with the state it starts from, and its extrinsics by relay block; ``place`` is where the code stood."""
 
     code: bytes

@@ -1,7 +1,8 @@
 """Which feeds the readers of a scenario want, block by block."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from relaycast.feed import Feed, feed_of
 from relaycast.network import Network
@@ -10,8 +11,7 @@ from relaycast.scenario.workload import names_of, recorded_keys_of, replaced_at,
 from relaycast_xcm import ParaId, Weight
 
 
-@dataclass(frozen=True, slots=True)
-class WantedFeeds:
+class WantedFeeds(Struct, frozen=True):
     """``recorded_keys`` are those of recorded publishers in their order; ``guests`` have real runtimes."""
 
     scenario: Scenario

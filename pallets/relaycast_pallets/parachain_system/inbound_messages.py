@@ -6,8 +6,9 @@ by the messages in full alone; the hashed ones are handed over again with a late
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.typed_storage import BYTES32, U32, StorageValue
@@ -86,8 +87,7 @@ class NoSuchChannel(InvalidMessages):
         return f"a horizontal message comes from {who}, which has no channel to this parachain"
 
 
-@dataclass(frozen=True, slots=True)
-class MessagesTaken:
+class MessagesTaken(Struct, frozen=True):
     """What a block tells the relay chain about messages, so that it lets them go when the block is included."""
 
     processed_downward_messages: int = 0

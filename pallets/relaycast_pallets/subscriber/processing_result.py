@@ -1,9 +1,10 @@
 """What one pass over a relay state proof found: where it ended, what it read, and what moved of each publisher."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from relaycast_pallets.subscriber.cache_limit import CacheLimit
 from relaycast_pallets.subscriber.node_cache import PublisherCache
@@ -42,8 +43,7 @@ class NodeRead(NamedTuple):
     weight: Weight
 
 
-@dataclass(slots=True)
-class PublisherChange:
+class PublisherChange(Struct):
     """What a pass found of one publisher whose root moved, or whose last pass was cut short."""
 
     para_id: ParaId
@@ -89,8 +89,7 @@ class PublisherChange:
         self.sweep = PublisherCache
 
 
-@dataclass(slots=True)
-class ProofProcessingResult:
+class ProofProcessingResult(Struct):
     """How a pass ended: in which ``turn``, with what moved and what was read."""
 
     plan: SubscriberPlan

@@ -5,7 +5,8 @@ stay open on a stack until a key parts from them higher up. No recursion: keys m
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH, Hasher
 from relaycast_trie.nibbles import shared_key_nibbles, to_nibbles
@@ -18,8 +19,7 @@ Emit = Callable[[bytes, bytes], None]
 """Takes the hash and the bytes of each node and external value."""
 
 
-@dataclass(slots=True)
-class _OpenBranch:
+class _OpenBranch(Struct):
     depth: int
     """Nibbles from the root to where its children part."""
 

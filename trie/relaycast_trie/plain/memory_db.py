@@ -6,8 +6,9 @@ always there and is never counted.
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from relaycast_trie.hasher import BLAKE2B_256, Hasher
 from relaycast_trie.nibbles import prefixed_key
@@ -20,8 +21,7 @@ class NodeSource(Protocol):
     def get(self, node_hash: bytes, /) -> bytes | None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class PruningJournal:
+class PruningJournal(Struct, frozen=True):
     """What one commit changes in the database, net: ``(path, hash, data)`` inserted, ``(path, hash)`` removed.
 
     A node that a commit both removes and inserts at the same path is in neither list.

@@ -7,9 +7,10 @@ without: a trie with gaps can be changed wherever its new root is known.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import cast
+
+from msgspec import Struct, field
 
 from relaycast_trie.exceptions import CodecError, InvalidNode, MissingNode, RootMismatch
 from relaycast_trie.hasher import HASH_LENGTH
@@ -36,8 +37,7 @@ Change = bytes | None | EllipsisType
 """What becomes of a key: a value, removed, or left as it is, which ``...`` stands for."""
 
 
-@dataclass(slots=True)
-class TrieUpdate:
+class TrieUpdate(Struct):
     """A new ``root``; the nodes and external values that came, by hash, and the hashes of those that went.
 
     What stands where it stood is in neither; what stands at several places comes, or goes, once for each.

@@ -5,8 +5,9 @@ and believes the statement when the root comes out. Nodes come in the order of a
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from relaycast_trie.exceptions import (
     CodecError,
@@ -31,8 +32,7 @@ Statement = Mapping[bytes, bytes | None] | Iterable[tuple[bytes, bytes | None]]
 """Keys and what they are claimed to hold; ``None`` claims absence."""
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     """A node on the current path; ``slot`` is its place in the proof, ``None`` for an inline node."""
 
     path: bytes
