@@ -28,7 +28,7 @@ from msgspec.structs import replace  # noqa: E402 - the rooms are put on the pat
 from relaycast.garbage import OBJECTS_OF_A_RUN, collect_seldom  # noqa: E402
 from relaycast.scenario.files import load_preset  # noqa: E402
 from relaycast.simulation.run_files import write_files  # noqa: E402
-from relaycast.simulation.side_by_side import TICKS_A_PART, shares_of  # noqa: E402
+from relaycast.simulation.side_by_side import shares_of, ticks_a_part  # noqa: E402
 from relaycast.simulation.simulation import Simulation  # noqa: E402
 from relaycast_ledger.event_lines import EventLines  # noqa: E402
 from relaycast_ledger.run_part import PartInTheMaking, add_parts  # noqa: E402
@@ -69,7 +69,7 @@ def traced(simulation: Simulation, folder: Path) -> tuple[list[Tick], float]:
                 making.add(record)
                 ticks[-1][int(record.para_id)] += now() - begin
             begin = now()
-            if block % TICKS_A_PART == 0 or block == simulation.scenario.blocks:
+            if block % ticks_a_part(simulation) == 0 or block == simulation.scenario.blocks:
                 add_parts([making.take()], order, simulation.tally, tables)
             ticks[-1][FILES] = now() - begin
         ended = now()

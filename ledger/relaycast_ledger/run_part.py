@@ -23,6 +23,8 @@ from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import CheckpointRefused
 
+ROWS_A_BATCH = 1 << 14
+
 
 class BlockPlace(NamedTuple):
     """A block of a part: its relay block, its parachain, and how many rows it has in each table of the part."""
@@ -33,15 +35,15 @@ class BlockPlace(NamedTuple):
 
 
 class RunPart(msgspec.Struct, frozen=True):
-    """What there is to tell of some blocks: rows by table, as Arrow wrote them, and the score by subscriber."""
+    """What there is to tell of some blocks: rows by table, in batches that Arrow wrote, and the score by subscriber."""
 
-    rows: dict[str, bytes]
+    rows: dict[str, list[bytes]]
     places: list[BlockPlace]
     tallies: dict[int, SubscriberTally]
 
     def batches(self) -> dict[str, pa.RecordBatch]:
         """Return the rows by table; raises ``CheckpointRefused`` where they are none."""
-        return {name: _read(name, data) for name, data in self.rows.items()}
+        return {name: _read(name, given) for name, given in self.rows.items()}
 
 
 class PartInTheMaking:
@@ -53,6 +55,7 @@ class PartInTheMaking:
 
     def _begin(self) -> None:
         self._tally, self._places = Tally(tables=self._rows), list[BlockPlace]()
+        self._written: dict[str, list[bytes]] = {}
 
     def add(self, record: BlockRecord) -> None:
         """Count one block in."""
@@ -60,13 +63,20 @@ class PartInTheMaking:
         self._tally.add(record)
         rows = {name: count - before[name] for name, count in self._counts().items() if count != before[name]}
         self._places.append(BlockPlace(record.tick, int(record.para_id), rows))
+        self._write(ROWS_A_BATCH)
 
     def take(self) -> RunPart:
         """Return what was added since the last part was taken."""
-        rows = {name: self._rows.take(name).serialize().to_pybytes() for name, count in self._counts().items() if count}
-        part = RunPart(rows, self._places, self._tally.subscribers)
+        self._write(1)
+        part = RunPart(self._written, self._places, self._tally.subscribers)
         self._begin()
         return part
+
+    def _write(self, rows: int) -> None:
+        """Let Arrow write the rows of tables that have so many: as objects they take several times as much memory."""
+        for name, count in self._counts().items():
+            if count >= rows:
+                self._written.setdefault(name, []).append(self._rows.take(name).serialize().to_pybytes())
 
     def _counts(self) -> dict[str, int]:
         return {name: len(rows) for name, rows in self._rows.rows.items()}
@@ -123,11 +133,11 @@ def decode_part(data: bytes) -> RunPart:
         raise CheckpointRefused(str(error)) from error
 
 
-def _read(name: str, data: bytes) -> pa.RecordBatch:
+def _read(name: str, given: Sequence[bytes]) -> pa.RecordBatch:
     if name not in TABLES:
         raise CheckpointRefused(f"a part of a run: got the table {name!r}, expected one of {', '.join(TABLES)}")
     try:
-        batch = pa.ipc.read_record_batch(pa.py_buffer(data), TABLES[name])
+        batch = pa.concat_batches([pa.ipc.read_record_batch(pa.py_buffer(data), TABLES[name]) for data in given])
         batch.validate(full=True)
     except (pa.ArrowInvalid, OSError) as error:
         raise CheckpointRefused(f"a part of the table {name}: {error}") from error

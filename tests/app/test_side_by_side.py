@@ -12,8 +12,9 @@ import run_digests
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast.scenario.files import load_preset, load_scenario
+from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.simulation.run_files import simulate
-from relaycast.simulation.side_by_side import ReaderShare, WorkerEnded, shares_of
+from relaycast.simulation.side_by_side import ReaderShare, WorkerEnded, shares_of, ticks_a_part
 from relaycast.simulation.simulation import Simulation
 
 CASES = run_digests.short_cases()
@@ -103,3 +104,13 @@ def test_options_of_segments_are_refused_beside_workers(
     said = f"{option[0]}: got it with --workers 2, expected no --workers: they build a run without segments"
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_part_holds_fewer_relay_blocks_where_readers_have_many_keys() -> None:
+    few = Simulation.prepare(load_preset("oracle"))
+    assert ticks_a_part(few) == 16
+    wide = SubscriptionTable(publisher=2000, keys=9_000)
+    readers = [ParachainTable(id=3_000 + number, subscribe=[wide]) for number in range(8)]
+    publisher = ParachainTable(id=2000, publish=PublishTable(keys=9_000, changed=1))
+    many = Simulation.prepare(Scenario(name="wide", blocks=40, parachains=[publisher, *readers]))
+    assert ticks_a_part(many) == (1 << 18) // 72_000 == 3

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import BatchSimulation
-from relaycast_ledger import BlockRecord, run_tables, tally
+from relaycast_ledger import BlockRecord, run_part, run_tables, tally
 from relaycast_ledger.run_part import (
     BlockPlace,
     PartInTheMaking,
@@ -51,7 +51,8 @@ OTHERWISE_MERGED = {
 
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let files have many groups, so that parts end inside of them."""
+    """Let files have many groups and parts many batches, so that they end inside of each other."""
+    monkeypatch.setattr(run_part, "ROWS_A_BATCH", 30)
     monkeypatch.setattr(run_tables, "ROWS_A_GROUP", 100)
 
 
@@ -179,10 +180,11 @@ def test_what_is_no_part_is_refused(data: bytes, why: str) -> None:
 
 def test_rows_that_are_none_are_refused() -> None:
     part = part_of(records_of("scarce")[5])
-    cut = {name: data[:-8] for name, data in part.rows.items()}
+    cut = {name: [data[:-8] for data in given] for name, given in part.rows.items()}
     for rows, why in (
         (cut, "a part of the table"),
-        ({"prices": b""}, "got the table 'prices', expected one of blocks"),
+        ({"blocks": []}, "a part of the table blocks"),
+        ({"prices": [b""]}, "got the table 'prices', expected one of blocks"),
     ):
         with pytest.raises(CheckpointRefused, match=why):
             replace(part, rows=rows).batches()

@@ -18,7 +18,7 @@ from relaycast.simulation.alternative_aside import probed_aside
 from relaycast.simulation.batch import BatchSimulation, Elsewhere
 from relaycast.simulation.run_files import Finished, write_files
 from relaycast.simulation.run_folder import OpenFiles, staged
-from relaycast.simulation.side_by_side import ReaderShare, Team, build, reader_shares, shares_of
+from relaycast.simulation.side_by_side import ReaderShare, Team, build, reader_shares, shares_of, ticks_a_part
 from relaycast.simulation.spark_engine import ENGINE, SparkOptions
 from relaycast_ledger import Accounts
 from relaycast_ledger.event_lines import EventLines
@@ -49,7 +49,14 @@ class TaskShare:
         """Build the share's blocks, told over ``line`` what others built."""
         batch = self.prepare(self.trie_engine)
         simulation = batch.simulation
-        share = ReaderShare(simulation, self.readers, self.elsewhere, tells_of_all=False, part=batch.part)
+        share = ReaderShare(
+            simulation,
+            self.readers,
+            self.elsewhere,
+            tells_of_all=False,
+            part=batch.part,
+            ticks_a_part=ticks_a_part(simulation),
+        )
         build(share, line)
 
 

@@ -86,8 +86,8 @@ READER_COST = 20
 FILES_COST = 0.03
 """What it takes to join and write what is told of all readers, beside their blocks."""
 
-TICKS_A_PART = 16
-"""Relay blocks of which tables and figures are put together at once."""
+MOST_TICKS_A_PART, MOST_ROWS_A_PART = 16, 1 << 18
+"""Relay blocks of which tables and figures are put together at once, and about how many rows that may be."""
 
 ALL_KEYS = 50
 """Keys that a reader of all keys of a publisher is taken to have: shares need not be exact."""
@@ -102,6 +102,7 @@ class ReaderShare:
     elsewhere: frozenset[ParaId]
     tells_of_all: bool
     part: PartInTheMaking
+    ticks_a_part: int
     lines: LinesByChain = field(default_factory=LinesByChain)
 
     def begin(self) -> None:
@@ -131,8 +132,8 @@ class ReaderShare:
         )
 
     def ends_part(self, block: int) -> bool:
-        """Return whether a part of the run is told with this relay block."""
-        return block % TICKS_A_PART == 0 or block == self.simulation.scenario.blocks
+        """Return whether a part of the run is told with this relay block: the same ones in every process."""
+        return block % self.ticks_a_part == 0 or block == self.simulation.scenario.blocks
 
     def take_over(self, heads: Sequence[BuiltElsewhere]) -> None:
         """Take note of where the readers stand that others build."""
@@ -225,6 +226,12 @@ def shares_of(simulation: Simulation, workers: int) -> list[list[ParaId]]:
     return shares
 
 
+def ticks_a_part(simulation: Simulation) -> int:
+    """Return how many relay blocks make a part: fewer where readers have many keys, each of which may be a row."""
+    rows = sum(simulation.feeds.count(chain) for chain in simulation.scenario.subscribers())
+    return max(1, min(MOST_TICKS_A_PART, MOST_ROWS_A_PART // max(1, rows)))
+
+
 def _key_count(keys: list[Any] | int | str) -> int:
     return keys if isinstance(keys, int) else len(keys) if isinstance(keys, list) else ALL_KEYS
 
@@ -239,6 +246,7 @@ def reader_shares(simulation: Simulation, shares: list[list[ParaId]], *, by_key:
             shared.difference(share),
             tells_of_all=number == 0,
             part=PartInTheMaking(simulation.rows(by_key=by_key)),
+            ticks_a_part=ticks_a_part(simulation),
         )
         for number, share in enumerate(shares)
     ]
