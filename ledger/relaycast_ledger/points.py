@@ -76,6 +76,8 @@ class Points(Sequence[Point]):
     @classmethod
     def of_dump(cls, dumped: Sequence[bytes]) -> "Points":
         """Return the points that were dumped; raises ``ValueError`` where they are not whole."""
+        if {type(held) for held in dumped} != {bytes} or len(dumped) != 3:
+            raise ValueError("points of a chart are three strings of bytes")
         points = cls()
         points._numbers, points._causes, points._ends = (array("q", held) for held in dumped)
         ends = points._ends

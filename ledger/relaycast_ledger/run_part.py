@@ -8,7 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, get_origin
+from typing import Any, NamedTuple, get_args, get_origin
 
 import msgspec
 import pyarrow as pa
@@ -158,7 +158,7 @@ def _by_name(kind: type, value: Any) -> object:
     if kind is Points:
         return Points.of_dump(value)
     if get_origin(kind) is Counter:
-        return Counter(value)
+        return Counter(msgspec.convert(value, dict[get_args(kind)[0], int]))  # type: ignore[misc]
     if kind in (ParaId, SubscribedKey):
         return kind(value)
     raise TypeError(f"a part of a run holds {kind.__name__}, which has no bytes here")

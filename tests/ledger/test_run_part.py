@@ -198,6 +198,25 @@ def test_points_that_are_not_whole_are_refused() -> None:
         decode_part(encode_part(part))
 
 
+@pytest.mark.parametrize("points", [[[1 << 63], [], [0]], [b"", b""], [b"1", b"", bytes(8)]])
+def test_points_that_are_none_are_refused(points: object) -> None:
+    with pytest.raises(CheckpointRefused):
+        decode_part(forged(points=points))
+
+
+def test_a_count_that_is_none_is_refused() -> None:
+    with pytest.raises(CheckpointRefused, match="Expected `int`"):
+        decode_part(forged(latencies={1: "b"}))
+
+
+def forged(**members: object) -> bytes:
+    """Return a part with a score that holds something else."""
+    whole = msgspec.msgpack.decode(encode_part(part_of(records_of("scarce")[5])), strict=False)
+    (score,) = whole["tallies"].values()
+    score.update(members)
+    return msgspec.msgpack.encode(whole)
+
+
 def test_a_parachain_that_is_none_is_refused() -> None:
     forged = encode_part(part_of(records_of("scarce")[5])).replace(b"\xa9publisher\xcd\x07\xd0", b"\xa9publisher\xff")
     with pytest.raises(CheckpointRefused, match="u32"):

@@ -58,6 +58,17 @@ class Work:
         pq.write_table(table, self.segment(number))
         self.change(number, replayed=blake2b(self.segment(number).read_bytes(), digest_size=16).hexdigest())
 
+    def rename_column(self, name: str, other: str) -> None:
+        """Leave what a version left that had another name for a column."""
+        for number, entry in self.manifest["segments"].items():
+            if entry["replayed"]:
+                table = pq.read_table(self.segment(int(number)))
+                self.forge_segment(int(number), table.rename_columns({name: other}))
+        manifest = self.manifest
+        columns = manifest["terms"]["columns"]
+        columns[columns.index(name)] = other
+        self.manifest_file.write_text(json.dumps(manifest))
+
 
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -166,6 +177,7 @@ FORGERIES: dict[str, Callable[[Work], object]] = {
     "a segment with rows of another": lambda work: work.forge_segment(1, pq.read_table(work.segment(2))),
     "a segment without rows": lambda work: work.forge_segment(1, pq.read_table(work.segment(1)).slice(0, 0)),
     "a segment without columns": lambda work: work.forge_segment(1, pa.table({"block": [2, 3, 4, 5]})),
+    "segments of other columns": lambda work: work.rename_column("told", "records"),
     "a manifest nested too deeply": lambda work: work.manifest_file.write_bytes(b'{"terms":' * 100_000),
     "a manifest with numbers too large": lambda work: work.change(1, first=10**400),
 }

@@ -27,7 +27,7 @@ from relaycast_trie.exceptions import (
     TooManyNodes,
 )
 from relaycast_trie.node import Branch, Leaf, Node
-from relaycast_trie.node_codec import ESCAPE, decode_node, encode_branch, encode_leaf, encode_node
+from relaycast_trie.node_codec import ESCAPE, MAX_PARTIAL_NIBBLES, decode_node, encode_branch, encode_leaf, encode_node
 from relaycast_trie.plain.memory_db import MemoryDB
 from relaycast_trie.plain.trie_db import TrieDB
 from relaycast_trie.proofs.compact_proof import CHILD_PATH, MAX_REPEATED_BYTES, MAX_REPEATED_NODES
@@ -300,6 +300,18 @@ def test_shared_nodes_whose_copies_would_fill_the_memory_are_refused() -> None:
     with pytest.raises(TooManyBytes) as refusal:
         CompactProof.encode(StorageProof(nodes), blake2_256(nodes[-1]))
     assert refusal.value.limit == sum(map(len, nodes)) + MAX_REPEATED_BYTES
+
+
+def test_a_partial_key_that_nothing_can_write_is_refused_in_both_directions() -> None:
+    """A header can tell of a few nibbles more than sp-trie's bound, which no header is written for."""
+    node = b"\x7f" + b"\xff" * 256 + b"\xfe" + bytes(33_064)
+    leaf = decode_node(node)
+    assert isinstance(leaf, Leaf)
+    assert len(leaf.partial) > MAX_PARTIAL_NIBBLES
+    with pytest.raises(InvalidNode, match="a partial key of 65597 nibbles, 65535 at most"):
+        CompactProof.encode(StorageProof([node]), blake2_256(node))
+    with pytest.raises(InvalidNode, match="a partial key of 65597 nibbles, 65535 at most"):
+        CompactProof((node,)).decode()
 
 
 def test_shared_nodes_are_written_at_every_place_and_read_back() -> None:

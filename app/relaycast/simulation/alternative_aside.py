@@ -17,8 +17,8 @@ from relaycast_trie.engine import Engine
 def probed_aside(simulation: Simulation, *, trie_engine: Engine) -> Iterator[Callable[[], Probe]]:
     """Run the first blocks of a simulation's scenario in a process of their own, and give what waits for them.
 
-    A process that ends before leaves them to this one, which meets whatever it met. It is forked, so no other threads
-    may run here yet.
+    A process that ends before leaves them to this one, which meets whatever it met. It is forked: this begins before
+    there are threads of Spark.
     """
     scenario = simulation.scenario
     last = probed_blocks(scenario, sum(simulation.feeds.count(chain) for chain in scenario.subscribers()))
@@ -44,6 +44,9 @@ def probed_aside(simulation: Simulation, *, trie_engine: Engine) -> Iterator[Cal
 
 
 def _probe(scenario: Scenario, last: int, trie_engine: Engine, pipe: Connection, parent: int) -> None:
-    begin_worker(parent)
-    with suppress(Exception):  # its parent meets it, too
-        pipe.send(probed(scenario, last, trie_engine=trie_engine))
+    try:
+        begin_worker(parent)
+        with suppress(Exception):  # its parent meets it, too
+            pipe.send(probed(scenario, last, trie_engine=trie_engine))
+    finally:
+        os._exit(0)  # what the parent's threads held when this process began stays held: nothing is flushed here

@@ -25,7 +25,7 @@ from relaycast_ledger.file_lock import LOCK, alone_in
 from relaycast_ledger.segments.spine import Segment
 from relaycast_xcm.checkpoint import CheckpointRefused
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 MANIFEST = "manifest.json"
 
@@ -60,12 +60,12 @@ class WorkFolder:
     """The folder of one run of ``blocks`` blocks; ``with`` keeps other processes out of it.
 
     A replayed segment is a table of these ``columns``, one row for each ``block``. ``terms`` is everything that the
-    content depends on: what was done on other terms is thrown away.
+    content depends on: what was done on other terms, or has other columns, is thrown away.
     """
 
     def __init__(self, path: Path, terms: dict[str, object], *, blocks: int, columns: pa.Schema) -> None:
         self.path = path
-        self.terms = terms
+        self.terms = {**terms, "columns": columns.names}
         self.blocks = blocks
         self.columns = columns
         self.entries: dict[int, ManifestEntry] = {}

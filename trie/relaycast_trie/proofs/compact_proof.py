@@ -40,6 +40,7 @@ from relaycast_trie.node_codec import (
     EMPTY_NODE,
     ESCAPE,
     HASH_CHILD_PREFIX,
+    MAX_PARTIAL_NIBBLES,
     bytes_before_children,
     decode_node,
     encode_branch,
@@ -232,6 +233,7 @@ def _encode_tries(nodes: Mapping[bytes, bytes], roots: list[bytes], hasher: Hash
         node = trie.load(reference, b"")
         if isinstance(node, Empty):
             return [EMPTY_NODE], []
+        _ensure_writable(reference, node)
         value = node.value
         detached = nodes.get(value.hash) if isinstance(value, HashedValue) else None
         named, followed = _children_left(node, nodes) if isinstance(node, Branch) else ([], [])
@@ -254,6 +256,12 @@ def _encode_tries(nodes: Mapping[bytes, bytes], roots: list[bytes], hasher: Hash
             raise TooManyBytes(most_bytes)
         stack += reversed(followed)
     return tuple(encoded)
+
+
+def _ensure_writable(reference: bytes, node: Leaf | Branch) -> None:
+    """Raise ``InvalidNode`` for a partial key that can be read and not be written."""
+    if len(node.partial) > MAX_PARTIAL_NIBBLES:
+        raise InvalidNode(reference, f"a partial key of {len(node.partial)} nibbles, {MAX_PARTIAL_NIBBLES} at most")
 
 
 def _children_left(branch: Branch, nodes: Mapping[bytes, bytes]) -> tuple[list[bytes], list[bytes]]:
@@ -320,6 +328,8 @@ def _open(encoded: bytes, given: Iterator[bytes]) -> _Open:
         node = decode_node(encoded[1:] if value_follows else encoded)
     except CodecError as error:
         raise InvalidNode(b"", error.reason, error.offset) from None
+    if not isinstance(node, Empty):
+        _ensure_writable(b"", node)
     value = next(given, None) if value_follows else None
     if value_follows and value is None:
         raise IncompleteProof
