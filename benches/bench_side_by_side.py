@@ -52,9 +52,11 @@ def traced(simulation: Simulation, folder: Path) -> tuple[list[Tick], float]:
         ticks[-1][int(para_id)] = ticks[-1].get(int(para_id), 0.0) + now() - begin
 
     chains._build_parachain_block = timed  # type: ignore[method-assign]
-    by_key, began = simulation.keep_accounts(), now()
-    with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder, by_key=by_key) as tables:
-        simulation.tally, making = simulation.new_tally(), PartInTheMaking(simulation.rows(by_key=by_key))
+    simulation.keep_accounts()
+    began = now()
+    with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder) as tables:
+        simulation.tally, making = simulation.new_tally(), PartInTheMaking(simulation.rows())
+        ticks_together = ticks_a_part(simulation)
         order = {int(para_id): place for place, para_id in enumerate(chains.parachains)}
         chains.listeners.append(EventLines(stream, simulation.run_id).hear)
         begun = now()
@@ -69,7 +71,7 @@ def traced(simulation: Simulation, folder: Path) -> tuple[list[Tick], float]:
                 making.add(record)
                 ticks[-1][int(record.para_id)] += now() - begin
             begin = now()
-            if block % ticks_a_part(simulation) == 0 or block == simulation.scenario.blocks:
+            if block % ticks_together == 0 or block == simulation.scenario.blocks:
                 add_parts([making.take()], order, simulation.tally, tables)
             ticks[-1][FILES] = now() - begin
         ended = now()

@@ -1,7 +1,7 @@
 """A part of a run: rows of its tables and its score, put together where the blocks were built, and joined elsewhere.
 
 Law: parts that follow each other, or that several processes made of the same relay blocks, come to what one process
-would have written. They travel as bytes that make nothing but a part, whoever wrote them.
+would have written. A part travels as bytes; bytes that are no part are refused.
 """
 
 from array import array

@@ -25,11 +25,6 @@ class RunTables:
         self._rows = rows
         self._files = {name: _File(folder / f"{name}.parquet", TABLES[name], run_id) for name in self._rows.rows}
 
-    @property
-    def by_key(self) -> bool:
-        """Whether there is a table of keys."""
-        return "keys" in self._files
-
     def add(self, record: BlockRecord) -> None:
         """Add the rows of one block."""
         self._rows.add(record)

@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 from relaycast_ledger.account_records import COUNTS, TOTALS, KeyAccount, PublisherAccount
 from relaycast_ledger.arrow_columns import column
 from relaycast_ledger.guest_records import GuestRecord
+from relaycast_ledger.pov import PovSize
 from relaycast_ledger.records import BlockRecord, Delivery, ToldDeletion
 
 NUMBER, BYTES, TEXT, FLAG = pa.int64(), pa.binary(), pa.string(), pa.bool_()
@@ -262,15 +263,7 @@ def block_row(record: BlockRecord) -> Row:
         "panic": record.panic,
     }
     if pov is not None:
-        row |= {
-            "own_pov_bytes": pov.own_bytes,
-            "message_pov_bytes": pov.message_bytes,
-            "pov_bytes": pov.pov_bytes,
-            "compressed_bytes": pov.compressed_bytes,
-            "max_pov_bytes": pov.max_pov_bytes,
-            "block_ref_time": pov.ref_time,
-            "oversize": pov.is_oversize,
-        }
+        row |= {"message_pov_bytes": pov.message_bytes, "block_ref_time": pov.ref_time, **_pov_row(pov)}
     if account is not None:
         row["static_nodes"] = account.static.nodes
         row["pruned_unsubscribed_nodes"] = account.pruned_unsubscribed.nodes
@@ -286,16 +279,18 @@ def guest_row(record: GuestRecord) -> Row:
         names += ["relay_proof_bytes", "own_proof_bytes"]
     row: Row = {name: getattr(record, name) for name in names}
     row["log"] = "\n".join(record.log) or None
-    pov = record.pov
-    if pov is not None:
-        row |= {
-            "own_pov_bytes": pov.own_bytes,
-            "pov_bytes": pov.pov_bytes,
-            "compressed_bytes": pov.compressed_bytes,
-            "max_pov_bytes": pov.max_pov_bytes,
-            "oversize": pov.is_oversize,
-        }
-    return row
+    return row if record.pov is None else row | _pov_row(record.pov)
+
+
+def _pov_row(pov: PovSize) -> Row:
+    """Return the sizes that modelled chains and guests have in common."""
+    return {
+        "own_pov_bytes": pov.own_bytes,
+        "pov_bytes": pov.pov_bytes,
+        "compressed_bytes": pov.compressed_bytes,
+        "max_pov_bytes": pov.max_pov_bytes,
+        "oversize": pov.is_oversize,
+    }
 
 
 def proof_row(account: PublisherAccount) -> Row:

@@ -140,7 +140,7 @@ def test_what_is_told_comes_back_from_the_rows(tmp_path: Path) -> None:
         records = batch.advance(row["block"]).records
         assert decode_part(row["told"]) == batch.part.take()
         assert [subscriber["para_id"] for subscriber in row["subscribers"]] == [it.para_id for it in records]
-    with RunTables(tmp_path, "run", again.simulation.rows(by_key=True)) as tables:
+    with RunTables(tmp_path, "run", again.simulation.rows()) as tables:
         again.add_rows(table, tables)
     assert sum(it.sent for it in again.simulation.published.values()) == 24 * 6
 
@@ -157,7 +157,7 @@ def test_rows_that_tell_too_little_are_refused(change: Callable[[list[Row]], obj
     batch, rows = BatchSimulation.prepare(SCARCE), replayed_at_once(SCARCE)
     change(rows)
     with (
-        RunTables(tmp_path, "run", batch.simulation.rows(by_key=True)) as tables,
+        RunTables(tmp_path, "run", batch.simulation.rows()) as tables,
         pytest.raises(CheckpointRefused, match=why),
     ):
         batch.add_rows(rows, tables)

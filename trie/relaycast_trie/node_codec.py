@@ -17,7 +17,7 @@ from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
 from relaycast_trie.nibbles import pack, unpack
 from relaycast_trie.node import CHILDREN, EMPTY, Branch, HashedValue, Leaf, Node, Value
-from relaycast_trie.scale import encode_bytes
+from relaycast_trie.scale import encode_bytes, encode_compact
 
 LEAF = 0b0100_0000
 BRANCH = 0b1000_0000
@@ -124,7 +124,9 @@ def bytes_before_children(data: bytes, node: Leaf | Branch) -> int:
     length = (1 if count < mask else 2 + (count - mask) // 255) + (count + 1) // 2 + 2 * isinstance(node, Branch)
     if value is None:
         return length
-    return length + (HASH_LENGTH if isinstance(value, HashedValue) else len(encode_bytes(value)))
+    if isinstance(value, HashedValue):
+        return length + HASH_LENGTH
+    return length + len(encode_compact(len(value))) + len(value)
 
 
 class KnownNodes:

@@ -17,8 +17,8 @@ from relaycast_trie.engine import Engine
 def probed_aside(simulation: Simulation, *, trie_engine: Engine) -> Iterator[Callable[[], Probe]]:
     """Run the first blocks of a simulation's scenario in a process of their own, and give what waits for them.
 
-    A process that ends before leaves them to this one, which meets whatever it met. It is forked: this begins before
-    there are threads of Spark.
+    Where that process ends without an answer, this one runs the blocks itself and meets the same error. The process is
+    forked, so this begins before there are threads of Spark.
     """
     scenario = simulation.scenario
     last = probed_blocks(scenario, sum(simulation.feeds.count(chain) for chain in scenario.subscribers()))

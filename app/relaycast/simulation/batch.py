@@ -14,7 +14,7 @@ from relaycast.scenario.workload_dump import WorkloadDump
 from relaycast.simulation.simulation import Simulation
 from relaycast.simulation.sources import Sources
 from relaycast_collator import Chains
-from relaycast_ledger import Accounts, Ledger
+from relaycast_ledger import Ledger
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.records import VIOLATIONS_KEPT
 from relaycast_ledger.run_part import PartInTheMaking, add_part, decode_part, encode_part
@@ -44,8 +44,8 @@ class BatchSimulation:
     ) -> "BatchSimulation":
         """Build the chains, with accounts as ``simulate`` has them; ``BadInput`` when the genesis cannot be read."""
         simulation = Simulation.prepare(scenario, trie_engine=trie_engine, sources=sources)
-        by_key = simulation.keep_accounts(per_key=per_key)
-        return cls(simulation, PartInTheMaking(simulation.rows(by_key=by_key)))
+        simulation.keep_accounts(per_key=per_key)
+        return cls(simulation, PartInTheMaking(simulation.rows()))
 
     @property
     def chains(self) -> Chains:
@@ -99,7 +99,7 @@ class BatchSimulation:
         scenario = self.simulation.scenario
         read = {para_id for chain in scenario.subscribers() for para_id in chain.publishers_read}
         sources = self.simulation.sources.without_files(read)
-        return Elsewhere(scenario, sources, per_key=self.ledger.accounts is Accounts.BY_KEY)
+        return Elsewhere(scenario, sources, per_key=self.simulation.by_key)
 
     def add_rows(self, rows: Iterable[Row], tables: RunTables) -> None:
         """Count in blocks that were replayed elsewhere; raises ``CheckpointRefused`` where rows do not fit."""

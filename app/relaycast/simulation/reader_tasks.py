@@ -18,9 +18,8 @@ from relaycast.simulation.alternative_aside import probed_aside
 from relaycast.simulation.batch import BatchSimulation, Elsewhere
 from relaycast.simulation.run_files import Finished, write_files
 from relaycast.simulation.run_folder import OpenFiles, staged
-from relaycast.simulation.side_by_side import ReaderShare, Team, build, reader_shares, shares_of, ticks_a_part
+from relaycast.simulation.side_by_side import ReaderShare, Team, build, reader_shares, shares_of
 from relaycast.simulation.spark_engine import ENGINE, SparkOptions
-from relaycast_ledger import Accounts
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
 from relaycast_ledger.progress import Progress, Unseen
@@ -47,17 +46,8 @@ class TaskShare:
 
     def __call__(self, line: Connection) -> None:
         """Build the share's blocks, told over ``line`` what others built."""
-        batch = self.prepare(self.trie_engine)
-        simulation = batch.simulation
-        share = ReaderShare(
-            simulation,
-            self.readers,
-            self.elsewhere,
-            tells_of_all=False,
-            part=batch.part,
-            ticks_a_part=ticks_a_part(simulation),
-        )
-        build(share, line)
+        simulation = self.prepare(self.trie_engine).simulation
+        build(ReaderShare(simulation, self.readers, self.elsewhere, tells_of_all=False), line)
 
 
 def simulate_in_tasks(
@@ -90,13 +80,13 @@ def _built(
     spark: "Spark", batch: BatchSimulation, folder: Path, workers: int, trie_engine: Engine, progress: Progress
 ) -> Outcome:
     """Let all blocks pass, write their events and tables into ``folder``, and return what they came to."""
-    simulation, by_key = batch.simulation, batch.ledger.accounts is Accounts.BY_KEY
-    mine, *others = reader_shares(simulation, shares_of(simulation, workers) or [[]], by_key=by_key)
-    prepare = Elsewhere(simulation.scenario, simulation.sources, per_key=by_key)
+    simulation = batch.simulation
+    mine, *others = reader_shares(simulation, shares_of(simulation, workers) or [[]])
+    prepare = Elsewhere(simulation.scenario, simulation.sources, per_key=simulation.by_key)
     works = [TaskShare(prepare, share.readers, share.elsewhere, trie_engine) for share in others]
     with (
         (folder / "events.jsonl").open("wb") as stream,
-        simulation.tables(folder, by_key=by_key) as tables,
+        simulation.tables(folder) as tables,
         gang_of(spark, works, f"readers: blocks 1-{simulation.scenario.blocks}") as lines,
     ):
         simulation.tally = simulation.new_tally()

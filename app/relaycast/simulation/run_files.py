@@ -40,10 +40,10 @@ def simulate(
     are the same on either ``trie_engine``, and by any number of ``workers``; raises ``WorkerEnded`` when one is killed.
     """
     simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
-    by_key = simulation.keep_accounts(per_key=per_key)
+    simulation.keep_accounts(per_key=per_key)
     run_id = simulation.run_id
     with staged(out, run_id) as folder:
-        with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder, by_key=by_key) as tables:
+        with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder) as tables:
             if workers > 1:
                 outcome = _side_by_side(simulation, workers, OpenFiles(stream, tables), progress, trie_engine)
             else:

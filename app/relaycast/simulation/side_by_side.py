@@ -1,10 +1,10 @@
 """A run by several processes: readers of one relay block side by side, publishers in every process.
 
 Law: publishers and the relay chain depend on readers for nothing but their heads and what they took of messages. So
-every process builds the relay chain and the publishers' blocks, and of the readers each builds its own share;
-after each tick heads are exchanged. This process has a share, too. Each puts together rows and figures of its readers,
-and this one joins them in the order in which one process would have told them: no byte depends on the number of
-processes. The others are processes of this machine, or Spark's tasks (``reader_tasks``).
+every process builds the relay chain and the publishers' blocks, and of the readers each builds its own share; after
+each tick heads are exchanged. This process has a share, too. Each puts together rows and figures of its readers, and
+this one joins them in the order in which one process would have told them: no byte depends on the number of processes.
+The others are processes of this machine, or Spark's tasks (``reader_tasks``).
 """
 
 import io
@@ -101,12 +101,13 @@ class ReaderShare:
     readers: frozenset[ParaId]
     elsewhere: frozenset[ParaId]
     tells_of_all: bool
-    part: PartInTheMaking
-    ticks_a_part: int
     lines: LinesByChain = field(default_factory=LinesByChain)
+    part: PartInTheMaking = field(init=False)
+    ticks_a_part: int = field(init=False)
 
     def begin(self) -> None:
         """Build from now on no blocks of readers that others build, and hear of one's own alone."""
+        self.part, self.ticks_a_part = PartInTheMaking(self.simulation.rows()), ticks_a_part(self.simulation)
         chains, ledger = self.simulation.chains, self.simulation.network.ledger
         chains.elsewhere = self.elsewhere
         place = chains.listeners.index(ledger.hear)
@@ -236,18 +237,11 @@ def _key_count(keys: list[Any] | int | str) -> int:
     return keys if isinstance(keys, int) else len(keys) if isinstance(keys, list) else ALL_KEYS
 
 
-def reader_shares(simulation: Simulation, shares: list[list[ParaId]], *, by_key: bool) -> list[ReaderShare]:
+def reader_shares(simulation: Simulation, shares: list[list[ParaId]]) -> list[ReaderShare]:
     """Return what the processes build of these shares; the first process tells of all that is not shared."""
     shared = frozenset(para_id for share in shares for para_id in share)
     return [
-        ReaderShare(
-            simulation,
-            frozenset(share),
-            shared.difference(share),
-            tells_of_all=number == 0,
-            part=PartInTheMaking(simulation.rows(by_key=by_key)),
-            ticks_a_part=ticks_a_part(simulation),
-        )
+        ReaderShare(simulation, frozenset(share), shared.difference(share), tells_of_all=number == 0)
         for number, share in enumerate(shares)
     ]
 
@@ -258,7 +252,7 @@ def team_of(simulation: Simulation, shares: list[list[ParaId]], files: OpenFiles
 
     They are forked: each begins with these chains as they are.
     """
-    mine, *others = reader_shares(simulation, shares, by_key=files.tables.by_key)
+    mine, *others = reader_shares(simulation, shares)
     fork, pipes, processes = get_context("fork"), [], []
     try:
         for share in others:

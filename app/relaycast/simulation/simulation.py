@@ -156,18 +156,18 @@ class Simulation:
         warm_up = self.scenario.warm_up
         return Tally(tables=tables, warm_up=None if warm_up == "auto" else warm_up)
 
-    def tables(self, folder: Path, *, by_key: bool) -> "RunTables":
+    def tables(self, folder: Path) -> "RunTables":
         """Return the tables of this run, to be written into ``folder``."""
         from relaycast_ledger.run_tables import RunTables  # noqa: PLC0415 - pyarrow is slow to load
 
-        return RunTables(folder, self.run_id, self.rows(by_key=by_key))
+        return RunTables(folder, self.run_id, self.rows())
 
-    def rows(self, *, by_key: bool) -> "TableRows":
+    def rows(self) -> "TableRows":
         """Return what makes rows of these tables."""
         from relaycast_ledger.table_rows import TableRows  # noqa: PLC0415 - pyarrow is slow to load
 
-        names = key_names(self.scenario) if by_key else {}
-        return TableRows(by_key=by_key, key_names=names, runtimes=bool(self.guests))
+        names = key_names(self.scenario) if self.by_key else {}
+        return TableRows(by_key=self.by_key, key_names=names, runtimes=bool(self.guests))
 
     @property
     def feeds(self) -> WantedFeeds:
@@ -197,8 +197,13 @@ class Simulation:
         parts.extend(source.digest for source in self.sources.guests.values())
         return blake2b(b"\x00".join(parts), digest_size=8)
 
-    def keep_accounts(self, *, per_key: bool | None = None) -> bool:
-        """Let the ledger say what each byte is for; return whether it does so by key, see ``simulate``.
+    @property
+    def by_key(self) -> bool:
+        """Whether the ledger keeps accounts by key, of which there is a table."""
+        return self.network.ledger.accounts is Accounts.BY_KEY
+
+    def keep_accounts(self, *, per_key: bool | None = None) -> None:
+        """Let the ledger say what each byte is for, and whether by key, see ``simulate``.
 
         A few blocks of those that read most come with a picture.
         """
@@ -209,7 +214,6 @@ class Simulation:
         ledger.accounts = Accounts.BY_KEY if per_key else Accounts.BY_PUBLISHER
         for para_id in sorted(subscribed, key=lambda para_id: -subscribed[para_id])[:PICTURED_SUBSCRIBERS]:
             ledger.pictures[ParaId(para_id)] = PICTURED_BLOCKS
-        return per_key
 
     def echo(self) -> Scenario:
         """Return the scenario without where its files lie on this machine."""

@@ -18,7 +18,6 @@ from relaycast.simulation.alternative_aside import probed_aside
 from relaycast.simulation.batch import BatchSimulation
 from relaycast.simulation.run_files import Finished, write_files
 from relaycast.simulation.run_folder import staged
-from relaycast_ledger import Accounts
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.progress import Progress, Unseen
 from relaycast_ledger.segments.work_folder import WorkFolder
@@ -70,7 +69,7 @@ def simulate_with_spark(
 
     warm_up_for(options.trie_engine)  # before any worker looks for compiled kernels
     batch = BatchSimulation.prepare(scenario, per_key=options.per_key, trie_engine=options.trie_engine)
-    run_id, per_key = batch.simulation.run_id, batch.ledger.accounts is Accounts.BY_KEY
+    run_id, per_key = batch.simulation.run_id, batch.simulation.by_key
     terms: dict[str, object] = {"run_id": run_id, "blocks": scenario.blocks, "keep_proofs": options.keep_proofs}
     terms["per_key"] = per_key
     with (
@@ -94,8 +93,7 @@ def _write(run: "BatchRun", batch: BatchSimulation, run_id: str, out: Path, prob
     """Put the replayed segments together to what the local engine would have written."""
     with staged(out, run_id) as folder:
         run.progress.begin(ASSEMBLY, run.blocks)
-        by_key = batch.ledger.accounts is Accounts.BY_KEY
-        with (folder / "events.jsonl").open("wb") as stream, batch.simulation.tables(folder, by_key=by_key) as tables:
+        with (folder / "events.jsonl").open("wb") as stream, batch.simulation.tables(folder) as tables:
             EventLines(stream, run_id)
             batch.simulation.tally = batch.simulation.new_tally()
             for number in run.folder.replayed():
