@@ -27,6 +27,7 @@ from relaycast_gateway.icrc.orchestrator import Orchestrator, OrchestratorSettin
 from relaycast_gateway.icrc.replay.archivist import Archivist
 from relaycast_gateway.icrc.replay.book import ReplayBook
 from relaycast_gateway.icrc.replay.serving import ReplayServing
+from relaycast_gateway.icrc.replay.settings import ReplaySettings
 from relaycast_gateway.icrc.store import IcrcStore
 from relaycast_gateway.icrc16 import Tag
 from relaycast_gateway.log import EventLog
@@ -74,7 +75,14 @@ class GatewayCanisters:
         self.broadcaster = Broadcaster(BROADCASTER, self.wire, self.context)
         registry = self.orchestrator.registry
         self.replays = ReplayBook(
-            ORCHESTRATOR, self.wire, registry, store, log, rights=self.orchestrator, archivist=ARCHIVIST
+            ORCHESTRATOR,
+            self.wire,
+            registry,
+            store,
+            log,
+            rights=self.orchestrator,
+            archivist=ARCHIVIST,
+            settings=ReplaySettings(has_place=self._has_place, check_url=partial(_check_url, guard)),
         )
         self.orchestrator.replays = self.replays
         self.archivist = Archivist(ARCHIVIST, self.wire, registry, store, log, orchestrator=ORCHESTRATOR)
@@ -188,12 +196,17 @@ class GatewayCanisters:
         registry = self.orchestrator.registry
         if self._places_version != registry.version:
             self._places_version, self._places = registry.version, {}
+            for replay in registry.replays.values():
+                self._keep_place(replay.subscriber, replay.config)
             for publication in registry.publications.values():
                 for entry in publication.publishers.values():
                     self._keep_place(entry.publisher, entry.config)
             for subscription in registry.subscriptions.values():
                 self._keep_place(subscription.subscriber, subscription.config)
         return self._places.get(principal)
+
+    def _has_place(self, principal: bytes) -> bool:
+        return self.wire.canister(principal) is not None or self._place_of(principal) is not None
 
     def _keep_place(self, principal: bytes, config: Headers) -> None:
         for name, value in config:

@@ -111,8 +111,8 @@ class IcrcRoutes:
         canister = self._canister(request)
         method = canister.interface.get(request.match_info["method"])
         if method is None:
-            known = ", ".join(canister.interface)
-            raise refusal("notfound", 404, f"the method: expected one of {known}")
+            known, got = ", ".join(canister.interface), ascii(request.match_info["method"][:80])
+            raise refusal("notfound", 404, f"there is no method {got} here, expected one of {known}")
         caller = self._caller(request)
         if caller == ANONYMOUS and not method.is_query:
             expected = f"expected a caller: a token, or the header {CALLER_HEADER} where the server asks for none"
@@ -151,11 +151,13 @@ class IcrcRoutes:
 
     def _canister(self, request: web.Request) -> Canister:
         try:
-            found = self._wire.canister(principal_of(request.match_info["principal"]))
+            principal = principal_of(request.match_info["principal"])
         except ValueError as error:
             raise refusal("notfound", 404, str(error)) from None
+        found = self._wire.canister(principal)
         if found is None:
-            raise refusal("notfound", 404, f"no such canister here: GET {ICRC_PATH} lists them")
+            said = f"there is no canister {principal_text(principal)} here: GET {ICRC_PATH} lists them"
+            raise refusal("notfound", 404, said)
         return found
 
 

@@ -36,6 +36,7 @@ from relaycast_gateway.candid.type_graph import (
     RESERVED,
     CandidTypes,
     FuncType,
+    Label,
     Node,
     OptType,
     RecordType,
@@ -67,12 +68,13 @@ def decode(
     decoding_quota: int | None = None,
     skipping_quota: int | None = None,
     largest_head: int = LARGEST_HEAD,
+    is_strict: bool = False,
 ) -> list[object]:
     """Return the arguments of a message at ``types``: definitions and a list such as ``(nat, opt text)``.
 
     A quota bounds the values that are kept or skipped: each costs 1, a record 1 more for each field.
-    ``largest_head`` bounds the bytes of the message's types. ``CandidError`` for a message that is malformed, does not
-    fit or exceeds a bound.
+    ``largest_head`` bounds the bytes of the message's types. ``is_strict`` refuses what does not fit below an ``opt``,
+    and names the field. ``CandidError`` for a message that is malformed, does not fit or exceeds a bound.
     """
     if type(data) is not bytes:
         if not isinstance(data, bytearray | memoryview):
@@ -82,7 +84,7 @@ def decode(
         decoding_quota = DECODING_QUOTA + DECODING_QUOTA_PER_BYTE * len(data)
     if skipping_quota is None:
         skipping_quota = SKIPPING_QUOTA + SKIPPING_QUOTA_PER_BYTE * len(data)
-    plan = _decoder(types).plan_of(data, largest_head)
+    plan = _decoder(types, is_strict).plan_of(data, largest_head)
     cursor = Cursor(data, plan.start, decoding_quota, skipping_quota)
     try:
         found = plan.arguments(cursor)
@@ -96,14 +98,15 @@ def decode(
 
 
 @lru_cache(maxsize=256)
-def _decoder(types: str) -> "_Decoder":
-    return _Decoder(parse_types(types))
+def _decoder(types: str, is_strict: bool) -> "_Decoder":
+    return _Decoder(parse_types(types), is_strict)
 
 
 class _Decoder:
     """The plans for a list of types, by the heads of messages that came with it."""
 
-    def __init__(self, types: CandidTypes) -> None:
+    def __init__(self, types: CandidTypes, is_strict: bool) -> None:
+        self._is_strict = is_strict
         self._nodes = types.nodes
         self._arguments = types.listed()
         self._plans: dict[bytes, _Plan] = {}
@@ -114,7 +117,7 @@ class _Decoder:
             if data.startswith(head):
                 return plan
         nodes, given, start = read_head(data, largest_head)
-        plan = _Plan(nodes, given, self._nodes, self._arguments, start)
+        plan = _Plan(nodes, given, self._nodes, self._arguments, start, self._is_strict)
         if start <= _LONGEST_KEPT_HEAD:
             if len(self._plans) >= _KEPT_HEADS:
                 self._plans = {}
@@ -132,8 +135,10 @@ class _Plan:
         nodes: tuple[Node, ...],
         arguments: tuple[int, ...],
         start: int,
+        is_strict: bool,
     ) -> None:
         self.start = start
+        self._is_strict = is_strict
         self._wire = wire
         self._nodes = nodes
         self._skips = Skips(wire)
@@ -247,7 +252,7 @@ class _Plan:
             try:
                 found = value(cursor)
             except CandidError as error:
-                if not error.mismatch:
+                if not error.mismatch or self._is_strict:
                     raise
                 cursor.pos, cursor.depth = pos, depth
                 self._skips.of(inner)(cursor)
@@ -306,7 +311,7 @@ class _Plan:
                 raise CandidError(f"the field {missing[0].name} is missing", f"byte {cursor.pos}", True)
             if steps is None:
                 steps = [
-                    (asked[label.number].name, self.read_of(label.of, asked[label.number].of))
+                    (asked[label.number].name, self._field(asked[label.number], label.of))
                     if label.number in asked
                     else (None, self._skips.of(label.of))
                     for label in left.labels
@@ -322,6 +327,20 @@ class _Plan:
                 found.pop(None)
             cursor.depth = depth
             return found
+
+        return read
+
+    def _field(self, asked: Label, wire: int) -> Read:
+        """Return how a field is read; a strict reading names an ``opt`` that does not fit."""
+        plain = self.read_of(wire, asked.of)
+        if not self._is_strict or not has_null(self._nodes, asked.of):
+            return plain
+
+        def read(cursor: Cursor) -> object:
+            try:
+                return plain(cursor)
+            except CandidError as error:
+                raise error.within(f"{asked.name}, ") from None
 
         return read
 

@@ -54,13 +54,26 @@ class CandidMethod:
         return encode(self.arguments, [value] if self.takes_argument else [])
 
     def decode_arguments(
-        self, body: bytes, *, values: int | None = None, skipped: int | None = None, head: int = LARGEST_HEAD
+        self,
+        body: bytes,
+        *,
+        values: int | None = None,
+        skipped: int | None = None,
+        head: int = LARGEST_HEAD,
+        is_strict: bool = False,
     ) -> list[object]:
         """Return the arguments of a request's body; ``CandidError`` where they are of other types.
 
-        ``values``, ``skipped`` and ``head`` are bounds as ``candid.decode`` takes them.
+        ``values``, ``skipped`` and ``head`` are bounds as ``candid.decode`` takes them, and so is ``is_strict``.
         """
-        return decode(body, self.arguments, decoding_quota=values, skipping_quota=skipped, largest_head=head)
+        return decode(
+            body,
+            self.arguments,
+            decoding_quota=values,
+            skipping_quota=skipped,
+            largest_head=head,
+            is_strict=is_strict,
+        )
 
     def encode_results(self, values: Sequence[object]) -> bytes:
         return encode(self.results, values)

@@ -46,6 +46,14 @@ MOST_REPLAYED = "icrc77:limit:events"
 REPLAY_RATE = "icrc77:limit:rate"
 """Ours: a Nat, the most events that a publisher replays in a second."""
 
+REPLAY_SENT = "icrc77:replay:stats:sent"
+"""Ours: a Nat, notifications of a replay that its requester was sent, each once."""
+
+REPLAY_SKIPPED = "icrc77:replay:stats:skipped"
+"""Ours: a Nat, events of a replay that were left out: they cannot be read, do not fit their hash, or are refused."""
+
+REPLAY_REGISTERED = "icrc77:replay:stats:registered"
+
 SYSTEM_NAMESPACE = "icrc72:{role}:sys:{principal}"
 
 UNORDERED = "relaycast:publication:unordered"

@@ -27,7 +27,7 @@ from relaycast_gateway.log.numbering import Numbering
 from relaycast_gateway.log.record_codec import encode_body
 from relaycast_gateway.log.retention import Retention
 from relaycast_gateway.log.rows import Table
-from relaycast_gateway.log.unusable import LogClosed, UnusableLog
+from relaycast_gateway.log.unusable import DamagedEvent, LogClosed, UnusableLog
 from relaycast_gateway.record import MOST_PUBLICATION_ID, EventDraft, EventRecord, Visibility
 from relaycast_ledger.file_lock import alone_with
 
@@ -170,6 +170,22 @@ class EventLog:
             if len(rows) == expected:
                 return self._numbering.records(rows)
             # else a purge came between: its events are gone, and history starts later
+
+    def read_sound(
+        self, after: int = 0, *, limit: int, before: int | None = None, namespaces: Collection[str] | None = None
+    ) -> list[EventRecord | DamagedEvent]:
+        """Return what ``read`` returns, with a ``DamagedEvent`` in the place of each event that cannot be decoded."""
+        found: list[EventRecord | DamagedEvent] = []
+        while len(found) < limit:
+            try:
+                found += self.read(after, limit=limit - len(found), before=before, namespaces=namespaces)
+            except DamagedEvent as damaged:
+                found += self.read(after, limit=limit, before=damaged.seq, namespaces=namespaces)
+                found.append(damaged)
+                after = damaged.seq
+            else:
+                break
+        return found
 
     def get(self, seq: int) -> EventRecord | None:
         """Return the record with this number; ``None`` where there is none or retention dropped it."""

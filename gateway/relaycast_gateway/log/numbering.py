@@ -12,7 +12,7 @@ from relaycast_gateway.log.group_commit import Append
 from relaycast_gateway.log.publication_ids import PublicationIds
 from relaycast_gateway.log.record_codec import decode_body
 from relaycast_gateway.log.rows import Commit, EventRow, NamedRow, Table
-from relaycast_gateway.log.unusable import UnusableLog
+from relaycast_gateway.log.unusable import DamagedEvent
 from relaycast_gateway.record import EVERYBODY, EventRecord, Visibility
 
 IDS_AHEAD = 1_024
@@ -117,7 +117,7 @@ class Numbering:
             self.visibility_numbers[visibility] = number
 
     def records(self, rows: Sequence[EventRow]) -> list[EventRecord]:
-        """Return the records of rows; ``UnusableLog`` names an event that is damaged."""
+        """Return the records of rows; ``DamagedEvent`` names the first one that is damaged."""
         pub_ids = self._ids.of([row[0] for row in rows])
         return [self._record(row, pub_id) for row, pub_id in zip(rows, pub_ids, strict=True)]
 
@@ -127,7 +127,7 @@ class Numbering:
             source, subject, data, headers = decode_body(body)
             namespace, topic, visibility = self.names[number], self.topics[topic_number], self.visibilities[seer]
         except (ValueError, IndexError) as error:
-            raise UnusableLog(f"{self._place}, event {seq}", str(error), EXPECTED) from None
+            raise DamagedEvent(self._place, str(error), EXPECTED, seq) from None
         placed = (seq, event_id, prev_id, pub_id, occurred_ns, received_ns)
         own_topic = None if topic == namespace else topic
         more = (namespace, source, subject, data, headers, visibility, own_topic)

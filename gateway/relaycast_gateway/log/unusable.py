@@ -23,6 +23,14 @@ class UnusableLog(ValueError):
         return f"{self.place}: got {self.got}, expected {self.expected}"
 
 
+class DamagedEvent(UnusableLog):
+    """The event ``seq`` of a log cannot be decoded; others can."""
+
+    def __init__(self, place: str, got: str, expected: str, seq: int) -> None:
+        super().__init__(f"{place}, event {seq}", got, expected)
+        self.seq = seq
+
+
 class LogClosed(ValueError):
     """The log was closed: nothing can be appended or read."""
 

@@ -183,7 +183,9 @@ def _comparison(random: Random, depth: int) -> Any:
         return path, "==", [random.choice((*filter(None, LITERALS), None)) for _ in range(random.randint(1, 3))]
     if kind < 0.3:
         return path, random.choice(OPERATORS), random_path(random, depth, starts=("$", "@"))
-    return path, random.choice(OPERATORS), None if kind < 0.4 else random.choice(LITERALS)
+    if kind < 0.4:
+        return path, random.choice(("==", "!=")), None
+    return path, random.choice(OPERATORS), random.choice(LITERALS)
 
 
 def random_tree(random: Random, depth: int) -> Icrc16:

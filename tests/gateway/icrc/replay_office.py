@@ -91,7 +91,7 @@ class ReplayOffice:
         return result.value
 
     def report(self, replay_id: int, state: Variant, *, caller: bytes = PUBLISHER) -> Variant:
-        update = {"replayId": replay_id, "status": state}
+        update = {"replayId": replay_id, "status": state, "stats": None}
         return cast("Variant", self.ask(caller, "icrc77_replay_status", [update])[0])
 
     def cancel(self, replay_id: int, *, caller: bytes = READER) -> Variant:

@@ -82,7 +82,15 @@ class ReplayingStage(Stage):
         return self.subnet.ask(caller, ORCHESTRATOR, method, argument)
 
     def state(self, replay_id: int) -> Variant:
-        return self.orchestrator.registry.replays[replay_id].state()
+        sent = self.orchestrator.statistics.sent_of_replay(replay_id)
+        return self.orchestrator.registry.replays[replay_id].state(sent)
+
+    def replay_stats(self, replay_id: int) -> dict[str, int]:
+        """Return what was sent and what was left out, as ``icrc77_get_replays`` gives it."""
+        page = {"prev": None, "prevId": None, "take": None, "filter": Variant("ByReplayId", replay_id)}
+        (found,) = self.ask(READER, "icrc77_get_replays", page)
+        stats = {name.removeprefix("icrc77:replay:stats:"): value.content for name, value in headers_of(found["stats"])}
+        return {name: stats[name] for name in ("sent", "skipped")}
 
     def publish_many(self, count: int, *, publisher: bytes = PUBLISHER) -> None:
         """Publish events, each with its id as data; more than 100 in hundreds."""

@@ -96,4 +96,4 @@ def test_an_option_stands_for_its_value_however_deep() -> None:
 
 def test_text_that_sounds_like_code_is_text() -> None:
     tree = map_of({"a'); import os #": text("__import__('os')")})
-    assert candy_path("a');\\ import\\ os\\ # == __import__('os')")(tree)
+    assert candy_path("a\\'\\);\\ import\\ os\\ # == __import__('os')")(tree)

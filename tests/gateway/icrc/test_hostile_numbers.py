@@ -115,7 +115,7 @@ def test_an_event_with_a_huge_id_that_is_refused_holds_up_no_other(headers: Any)
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"timestamp": 1 << 70}, "nanoseconds in 64 bits"),
+        ({"timestamp": 1 << 70}, "timestamp: got"),
         ({"timestamp": HUGE}, ""),
     ],
 )

@@ -153,7 +153,7 @@ def test_a_page_after_what_was_never_registered_is_refused(name: str, field: str
     elif field == "subscriptionId":
         unknown = [8, 10**5000]
     for each in unknown:
-        with pytest.raises(CallRefused, match=r"^prev: got .*, expected"):
+        with pytest.raises(CallRefused, match=r"^prev: there is no [a-z]+ ."):
             office.query(name, prev=each, **query)
 
 
@@ -224,7 +224,7 @@ def test_pages_of_a_broadcaster_never_cut_a_subscriber_unless_they_go_on_by_subs
     both = office.query("broadcaster_subscriptions", prev=Principal(BOB), prevId=2, take=1)
     assert [info["subscriptionId"] for info in both] == [5]
     for query in ({"prevId": 8}, {"prevId": 10**5000}, {"prevId": 1, "prev": Principal(BOB)}):
-        with pytest.raises(CallRefused, match=r"^prevId: got .*, expected the last subscription of the page before"):
+        with pytest.raises(CallRefused, match=r"^prevId: (there is no subscription|expected a subscription of prev)"):
             office.query("broadcaster_subscriptions", **query)
     assert office.query("broadcaster_subscriptions", take=0) == []
 

@@ -123,7 +123,7 @@ def test_a_configuration_that_nests_too_deep_is_refused() -> None:
     served = office.orchestrator.interface["icrc72_register_publication"]
     item = {"namespace": "com.foo", "config": [{0: "x", 1: pairs({"x": deep})[0][1]}], "memo": None}
     answer = office.subnet.ask(ANN, ORCHESTRATOR, served.name, [item])
-    assert answer == [err("ImproperConfig", "expected values at most 64 deep")]
+    assert answer == [err("ImproperConfig", "config: expected values at most 64 deep")]
 
 
 def test_a_publisher_says_where_it_is_called_by_an_address_that_may_be_called() -> None:

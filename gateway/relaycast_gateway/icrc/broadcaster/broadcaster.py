@@ -20,7 +20,7 @@ from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
 from relaycast_gateway.icrc.broadcaster.durability import Durability
 from relaycast_gateway.icrc.broadcaster.event_rate import EventRate
 from relaycast_gateway.icrc.broadcaster.fan_out import EventFanOut
-from relaycast_gateway.icrc.broadcaster.lane import LaneCounts, NotificationLane
+from relaycast_gateway.icrc.broadcaster.lane import ONE_SHOT, LaneCounts, NotificationLane
 from relaycast_gateway.icrc.broadcaster.publish_call import PublishCall
 from relaycast_gateway.icrc.broadcaster.publishing import (
     DISK_REFUSES,
@@ -32,12 +32,13 @@ from relaycast_gateway.icrc.broadcaster.publishing import (
 )
 from relaycast_gateway.icrc.broadcaster.relaying import RelayIntake, home_of
 from relaycast_gateway.icrc.broadcaster.relays import Relays
-from relaycast_gateway.icrc.broadcaster.replaying import AssignedReplay
-from relaycast_gateway.icrc.broadcaster.replays import Replays, replay_id_of
+from relaycast_gateway.icrc.broadcaster.replaying import AssignedReplay, replay_id_of
+from relaycast_gateway.icrc.broadcaster.replays import Replays
 from relaycast_gateway.icrc.broadcaster.subscription_source import SourceSurroundings, SubscriptionSource
 from relaycast_gateway.icrc.canister import CallRefused, Canister, Handler, Promise, Wire
 from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.store import number_key
+from relaycast_gateway.icrc.system_messages import SystemItem, system_notification
 from relaycast_gateway.icrc.variants import pairs_of
 from relaycast_gateway.icrc16 import Icrc16, nat
 from relaycast_gateway.record import EventRecord, Headers
@@ -149,6 +150,12 @@ class Broadcaster(Canister):
     def drop_replay(self, replay_id: int, *, discards: bool = False) -> None:
         """Take no further events of a replay; ``discards`` also what waits for its requester."""
         self.replays.drop(replay_id, discards=discards)
+
+    def tell(self, receiver: bytes, role: CanisterRole, item: SystemItem) -> None:
+        """Send a system message once its id, one of the sequence of all notifications, is durable."""
+        number = self._audiences.take_ids(1)
+        message = system_notification(item, role, receiver, self.principal, self.wire.now_ns(), number)
+        self._durability.then(lambda: self.call(receiver, ONE_SHOT, [message]))
 
     def _take_up(self, record: EventRecord) -> None:
         namespace, context = record.namespace, self.context

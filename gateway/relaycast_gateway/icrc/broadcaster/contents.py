@@ -22,6 +22,7 @@ from relaycast_gateway.icrc.variants import pairs_of, variant_of
 from relaycast_gateway.icrc16 import Icrc16, Tag, nat
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.log.record_codec import encode_headers
+from relaycast_gateway.log.unusable import DamagedEvent
 from relaycast_gateway.record import EventRecord, Headers
 
 Notification = dict[str, Any]
@@ -98,11 +99,14 @@ class Contents:
         return content
 
     def of(self, audience: Audience) -> Notification | None:
-        """Return the content; ``None`` where retention has dropped the event."""
+        """Return the content; ``None`` where retention has dropped the event, or the log cannot read it."""
         found = self._kept.get(audience.first)
         if found is not None:
             return found[0]
-        record = self._log.get(audience.seq)
+        try:
+            record = self._log.get(audience.seq)
+        except DamagedEvent:
+            return None
         return None if record is None else self.keep(audience, record)
 
     def forget(self, audience: Audience) -> None:

@@ -6,9 +6,9 @@ kept as it was given, and left out where the publication is unordered.
 Source: ICRC-72, "icrc72_publish", "Event Headers"; ICRC-3 for publications of its values alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from relaycast_gateway.candid import Variant
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
@@ -16,6 +16,7 @@ from relaycast_gateway.icrc.broadcaster.event_ids import Claim
 from relaycast_gateway.icrc.canister import Promise
 from relaycast_gateway.icrc.names import (
     BROADCASTER_RECEIVED,
+    HASH,
     ICRC3_ONLY,
     OWN_HEADER,
     REPLAY,
@@ -39,7 +40,11 @@ DISK_REFUSES = 3
 RELAYED_BEFORE = 4
 """Codes of ``GenericError``."""
 
+LATEST_NS = (1 << 63) - 1
+"""The latest time that the log can hold."""
+
 Item = Mapping[str, Any]
+Read = TypeVar("Read")
 
 
 class EventRefused(Exception):
@@ -64,8 +69,16 @@ def failed(code: int, message: str) -> Variant:
     return Variant("GenericError", {"error_code": code, "message": message})
 
 
+def improper_id(message: str) -> EventRefused:
+    return EventRefused(Variant("ImproperId", message))
+
+
 def id_is_taken(namespace: str, event_id: int) -> EventRefused:
-    return EventRefused(Variant("ImproperId", f"{namespace} has another event with the id {shown(event_id)}"))
+    return improper_id(f"{namespace} has another event with the id {shown(event_id)}")
+
+
+def no_such_event(namespace: str, event_id: int) -> EventRefused:
+    return improper_id(f"{namespace} has no event with the id {shown(event_id)}")
 
 
 class Publishing:
@@ -86,6 +99,7 @@ class Publishing:
                 raise EventRefused(failed(BAD_EVENT, f"header {name[:80]}: only broadcasters give it"))
         if _is_set(publication.config, ICRC3_ONLY) and not is_icrc3(data):
             raise EventRefused(failed(BAD_EVENT, f"data: {namespace} takes the types of ICRC-3 alone"))
+        check_hash(with_bounds)
         added = (BROADCASTER_RECEIVED, nat(now_ns)), (OWN_HEADER, blob(self._broadcaster))
         draft = with_bounds._replace(headers=(*headers, *added))
         if _is_set(publication.config, UNORDERED):
@@ -132,19 +146,43 @@ class Publishing:
 
 def draft_of(source: bytes, item: Item) -> EventDraft:
     """Return an event as it came, without checks of its headers; raises ``EventRefused``."""
+    if item["timestamp"] > LATEST_NS:
+        said = f"timestamp: got {shown(item['timestamp'])}, expected nanoseconds since 1970, at most {LATEST_NS}"
+        raise EventRefused(failed(BAD_EVENT, said))
     try:
-        return EventDraft(
-            item["namespace"],
-            icrc16_of(item["data"]),
-            source,
-            item["timestamp"],
-            event_id=item["id"],
-            prev_id=_previous(item),
-            is_ordered=False,
-            headers=headers_of(item.get("headers")),
-        )
+        previous = _previous(item)
     except ValueError as error:
         raise EventRefused(failed(BAD_EVENT, str(error))) from None
+    return EventDraft(
+        item["namespace"],
+        _read("data", icrc16_of, item["data"]),
+        source,
+        item["timestamp"],
+        event_id=item["id"],
+        prev_id=previous,
+        is_ordered=False,
+        headers=_read("headers", headers_of, item.get("headers")),
+    )
+
+
+def check_hash(draft: EventDraft) -> None:
+    """Raise ``EventRefused`` where a header names another hash than that of the data."""
+    for name, value in draft.headers:
+        if name == HASH:
+            if value.tag is not Tag.BLOB:
+                raise EventRefused(failed(BAD_EVENT, f"headers: {HASH}: expected Blob, got {value.tag}"))
+            expected = eventdata_hash(draft.data)
+            if value.content != expected:
+                said = f"expected {expected.hex()}, the hash of data, got {value.content[:32].hex() or 'no bytes'}"
+                raise EventRefused(failed(BAD_EVENT, f"headers: {HASH}: {said}"))
+
+
+def _read(field: str, read: Callable[[object], Read], given: object) -> Read:
+    """Return what a field of an event holds; ``EventRefused`` names the field."""
+    try:
+        return read(given)
+    except ValueError as error:
+        raise EventRefused(failed(BAD_EVENT, f"{field}: {error}")) from None
 
 
 def _previous(item: Item) -> int | None:

@@ -22,13 +22,15 @@ from relaycast_gateway.icrc.broadcaster.publishing import (
     RELAYED_BEFORE,
     EventRefused,
     Item,
+    draft_of,
     failed,
     id_is_taken,
+    no_such_event,
 )
 from relaycast_gateway.icrc.canister import Answer, Canister
 from relaycast_gateway.icrc.names import OWN_HEADER, RELAY_RECEIVED, RELAY_SENT
 from relaycast_gateway.icrc.store import number_key
-from relaycast_gateway.icrc.variants import headers_of, icrc16_of, pairs_of, variant_of
+from relaycast_gateway.icrc.variants import pairs_of, variant_of
 from relaycast_gateway.icrc16 import Tag, nat
 from relaycast_gateway.record import EVERYBODY, EventRecord
 
@@ -147,10 +149,8 @@ class RelayIntake:
         context = self._context
         if caller not in context.registry.broadcasters or caller == self._broadcaster:
             raise EventRefused(Variant("Unauthorized"))
-        try:
-            headers, data = dict(headers_of(item.get("headers"))), icrc16_of(item["data"])
-        except ValueError as error:
-            raise EventRefused(failed(BAD_EVENT, str(error))) from None
+        draft = draft_of(item["source"].raw, item)
+        headers, data = dict(draft.headers), draft.data
         if RELAY_RECEIVED in headers:
             raise EventRefused(failed(RELAYED_BEFORE, "an event is relayed once"))
         sent = headers.get(RELAY_SENT)
@@ -159,7 +159,9 @@ class RelayIntake:
         place = item["namespace"], item["id"]
         known = context.ids.find(*place)
         record = None if known is None else context.log.get(known.seq)
-        if known is None or record is None or (record.source, record.data) != (item["source"].raw, data):
+        if known is None:
+            raise no_such_event(*place)
+        if record is None or (record.source, record.data) != (item["source"].raw, data):
             raise id_is_taken(*place)
         if home_of(record, context.registry.broadcasters) != caller:
             raise EventRefused(Variant("Unauthorized"))

@@ -22,13 +22,17 @@ from relaycast_gateway.icrc.broadcaster.publishing import (
     TOO_LARGE,
     EventRefused,
     Item,
+    check_hash,
     draft_of,
     failed,
     id_is_taken,
+    improper_id,
+    no_such_event,
 )
 from relaycast_gateway.icrc.candypath.compiled import TreePredicate
 from relaycast_gateway.icrc.event_id import blob_of_id, id_of_blob
-from relaycast_gateway.icrc.names import BROADCASTER_RECEIVED, EVENT_TIMESTAMP, HASH
+from relaycast_gateway.icrc.names import BROADCASTER_RECEIVED, EVENT_TIMESTAMP, HASH, REPLAY_ID
+from relaycast_gateway.icrc.naturals import shown
 from relaycast_gateway.icrc.registry import IcrcSubscription
 from relaycast_gateway.icrc.skip import Skip
 from relaycast_gateway.icrc.store import number_key
@@ -100,6 +104,15 @@ class _HeldBack:
     refused: Callable[[Variant], None]
 
 
+def replay_id_of(item: Item) -> int | None:
+    """Return the replay that an event names in its headers, -1 for one that is no number."""
+    for pair in item.get("headers") or ():
+        if pair[0] == REPLAY_ID:
+            value = pair[1].value
+            return value if isinstance(value, int) else -1
+    return None
+
+
 class ReplayIntake:
     """Checks replayed events."""
 
@@ -110,15 +123,19 @@ class ReplayIntake:
         """Return a replayed event, ``None`` where skip or filter leave it out; raises ``EventRefused``."""
         place = item["namespace"], item["id"]
         if replay is None or caller != replay.publisher or replay.namespace != item["namespace"]:
-            raise id_is_taken(*place)
+            said = f"a replay of {item['namespace']} that the caller serves"
+            raise improper_id(f"{REPLAY_ID}: expected {said}, got {shown(replay_id_of(item) or 0)}")
         if item["id"] < replay.start or (replay.end is not None and item["id"] >= replay.end):
-            raise id_is_taken(*place)
+            end = "" if replay.end is None else f", before {shown(replay.end)}"
+            said = f"event {shown(item['id'])} is outside of replay {replay.id}: from {shown(replay.start)}{end}"
+            raise improper_id(said)
         known = self._context.ids.find(*place)
         given = item.get("source")
         source = known.source if known is not None else caller if given is None else given.raw
         draft = draft_of(source, item)
         content = eventdata_hash(draft.data)
         self._check_form(draft)
+        check_hash(draft)
         if known is None:
             self._check_purged(draft, content)
         elif known.hash != content:
@@ -146,9 +163,9 @@ class ReplayIntake:
 
     def _check_purged(self, draft: EventDraft, content: bytes) -> None:
         """Check an event that the log dropped before broadcasters noted ids: it brings its own hash."""
-        is_purged = draft.event_id is not None and draft.event_id < self._context.log.history_start
-        if not is_purged or dict(draft.headers).get(HASH) != blob(content):
-            raise id_is_taken(draft.namespace, draft.event_id or 0)
+        event_id = draft.event_id or 0
+        if event_id >= self._context.log.history_start or dict(draft.headers).get(HASH) != blob(content):
+            raise no_such_event(draft.namespace, event_id)
 
 
 class ReplaySource:
@@ -177,6 +194,12 @@ class ReplaySource:
         self._waiting: deque[ReplayedEvent] = deque()
         self._held_back: deque[_HeldBack] = deque()
         self._taken: dict[int, ReplayedEvent] = {}
+        self._counted: set[int] = set()
+        """Those that need not be counted as sent any more: by their last call, or by the last run."""
+
+        self._over: Variant | None = None
+        """The error of events that are discarded, once the replay was canceled or failed."""
+
         self.most_waited = 0
         """The highest number of events that waited at once."""
 
@@ -224,9 +247,12 @@ class ReplaySource:
             headers=headers,
         )
         self._waiting.append(ReplayedEvent(notification_id, draft, generated_ns))
+        if notification_id <= self._context.statistics.newest_of_replay(self._about.id):
+            self._counted.add(notification_id)
 
     def discard(self, error: Variant) -> None:
-        """Send no more of what waits; those held back are refused."""
+        """Send no more of what waits, also of what is on its way and does not arrive; those held back are refused."""
+        self._over = error
         while self._waiting:
             notification_id = self._waiting.popleft().notification_id
             self._context.store.delete(self._table, number_key(notification_id))
@@ -245,6 +271,8 @@ class ReplaySource:
 
     def put_back(self, ids: Sequence[int]) -> None:
         self._waiting.extendleft([self._taken.pop(it) for it in reversed(ids)])
+        if self._over is not None:
+            self.discard(self._over)
 
     def made(self, notification_id: int) -> Notification | None:
         it = self._taken[notification_id]
@@ -257,17 +285,25 @@ class ReplaySource:
         return addressed(shared, notification_id, self._about.filter, place=(1, 1), sent_ns=now_ns)
 
     def sent(self, ids: Sequence[int]) -> None:
-        it = self._subscription()
-        if it is not None and ids:
-            self._context.statistics.sent(it, self._about.namespace, len(ids))
+        self._count([it for it in ids if it in self._taken and it not in self._counted])  # others were counted before
+        self._counted.update(it for it in ids if it in self._taken)
 
     def finished(self, notification_id: int, *, is_confirmed: bool) -> None:
+        if is_confirmed and notification_id not in self._counted:  # before its call was answered
+            self._count([notification_id])
+        self._counted.discard(notification_id)
         del self._taken[notification_id]
         self._context.store.delete(self._table, number_key(notification_id))
         it = self._subscription()
         if is_confirmed and it is not None:
             self._context.statistics.confirmed(it, self._about.namespace)
         self.on_finished(notification_id)
+
+    def _count(self, ids: Sequence[int]) -> None:
+        self._context.statistics.replayed(self._about.id, ids)
+        it = self._subscription()
+        if it is not None:
+            self._context.statistics.sent(it, self._about.namespace, len(ids))
 
     def _let_in(self) -> None:
         room = self._context.policy.most_waiting_replayed

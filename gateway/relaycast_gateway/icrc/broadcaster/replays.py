@@ -16,13 +16,14 @@ from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
 from relaycast_gateway.icrc.broadcaster.durability import Durability
 from relaycast_gateway.icrc.broadcaster.lane import LaneCounts, NotificationLane
 from relaycast_gateway.icrc.broadcaster.publish_call import PublishCall
-from relaycast_gateway.icrc.broadcaster.publishing import EventRefused, Item, failed, id_is_taken
+from relaycast_gateway.icrc.broadcaster.publishing import EventRefused, Item, failed, improper_id
 from relaycast_gateway.icrc.broadcaster.replaying import (
     AssignedReplay,
     RelayedReplay,
     ReplayedTo,
     ReplayIntake,
     ReplaySource,
+    replay_id_of,
     stored_replay,
 )
 from relaycast_gateway.icrc.canister import Answer, Canister
@@ -37,15 +38,6 @@ _RUNS = msgspec.msgpack.Decoder(list[RunDump])
 
 REPLAY_DISCARDED = 5
 """Code of ``GenericError``."""
-
-
-def replay_id_of(item: Item) -> int | None:
-    """Return the replay that an event names in its headers."""
-    for pair in item.get("headers") or ():
-        if pair[0] == REPLAY_ID:
-            value = pair[1].value
-            return value if isinstance(value, int) else -1
-    return None
 
 
 class Replays:
@@ -174,7 +166,8 @@ class Replays:
     def _hand_on(self, replay: RelayedReplay, caller: bytes, item: Item, call: PublishCall, place: int) -> None:
         """Send an event to the requester's broadcaster; its result is that of the publisher's call."""
         if caller != replay.publisher or replay.namespace != item["namespace"]:
-            raise id_is_taken(item["namespace"], item["id"])
+            said = f"a replay of {item['namespace']} that the caller serves"
+            raise improper_id(f"{REPLAY_ID}: expected {said}, got {replay.id}")
         source = Principal(caller) if item.get("source") is None else item["source"]
         sent = pairs_of([(RELAY_SENT, nat(self._canister.wire.now_ns()))])
         relay = {**item, "source": source, "headers": [*(item.get("headers") or ()), *sent]}

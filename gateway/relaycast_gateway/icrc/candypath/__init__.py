@@ -10,7 +10,7 @@ path       = start *( "." step | "[" condition "]" )
 start      = "$" | "@" | step | (nothing before "[")
 reference  = ( "$" | "@" ) *( "." step | "[" condition "]" )
 step       = "*" | index | name                   an index, such as 0 or -1, is also a name
-name       = 1*( any character but space . [ ] * $ @ = ! < > ~ & | \ | "\" any )
+name       = 1*( any character but space . [ ] ( ) { } " ' * $ @ = ! < > ~ & | \ | "\" any )
 literal    = *( any character but space ] ? \ | "\" any ) | "?"          no $ or @ at its start; in a list not empty
                                                                         and without ","
 ```
@@ -33,7 +33,7 @@ the one value null, ``Option(null)``.
 - ``Bool`` compares with ``true`` or ``false``, and ``false`` is less than ``true``;
 - ``Nat``, ``Int`` and their fixed widths compare with a whole number;
 - ``Float`` compares with a number such as ``5``, ``-1.5`` or ``.5``;
-- null compares with ``?``, by ``==`` and ``!=`` alone.
+- null compares with ``?``, by ``==`` and ``!=`` alone; another operator before ``?`` is refused.
 
 With a reference, two values of one type among these compare. ``Text`` is ordered by code points, a ``Principal`` as its
 text against a literal and as its bytes against a reference. ``~=`` says that a ``Text`` contains the literal, ``~~=``

@@ -19,8 +19,11 @@ from relaycast_gateway.icrc.candypath.syntax import (
 OPERATORS = ("!~~=", "~~=", "!~=", "==", "!=", "<>", ">=", "<=", "~=", ">", "<")
 """Each before those that it starts with."""
 
+OF_NULL = frozenset({"==", "!="})
+"""Those that compare null."""
+
 _END_OF_NAME = frozenset(" .[]")
-_NOT_IN_NAMES = frozenset("*$@=!<>~&|")
+_NOT_IN_NAMES = frozenset("*$@=!<>~&|(){}\"'")
 _NAME = "a name, an index or '*' (other characters after a backslash)"
 _OPERATOR = "an operator between two spaces, such as ' == '"
 
@@ -64,6 +67,8 @@ class _Parser:
             operator = next((each for each in OPERATORS if self._takes(f"{each} ")), None)
             if operator is not None:
                 reference = self._peek() in ("$", "@")
+                if self._peek() == "?" and operator not in OF_NULL and self._text[self._at + 1 :][:1] in ("", " ", "]"):
+                    raise self._error(f"another literal than '?' after {operator}, which null never fulfils")
                 return PathComparison(path, operator, self._path() if reference else (self._literal(" ]"),))
         self._at = start
         raise self._error(_OPERATOR)

@@ -30,19 +30,23 @@ MOST_CALLS_UNDER_WAY = 1_024
 ANSWER_SECONDS = 30.0
 """A call that takes longer is given up."""
 
-_BATCHES = frozenset(
-    {
-        "icrc72_publish",
-        "icrc72_publish_relay",
-        "icrc72_handle_notification",
-        "icrc72_handle_notification_trusted",
-    }
-)
+_NOTIFICATIONS = frozenset({"icrc72_handle_notification", "icrc72_handle_notification_trusted"})
+_BATCHES = _NOTIFICATIONS | {"icrc72_publish", "icrc72_publish_relay"}
 
 
 def decode_argument(method: CandidMethod, body: bytes) -> object:
-    """Return the argument in a call's body, ``None`` where the method has none; ``CandidError`` beyond the limits."""
-    values = method.decode_arguments(body, values=values_of(method.name), skipped=VALUES_SKIPPED, head=MOST_TYPES_BYTES)
+    """Return the argument in a call's body, ``None`` where the method has none; ``CandidError`` beyond the limits.
+
+    An ``opt`` of another type is refused, as its default would be a wrong answer: a filter of another type selects all.
+    Notifications of other broadcasters may have more than we know, so there it reads as null.
+    """
+    values = method.decode_arguments(
+        body,
+        values=values_of(method.name),
+        skipped=VALUES_SKIPPED,
+        head=MOST_TYPES_BYTES,
+        is_strict=method.name not in _NOTIFICATIONS,
+    )
     return values[0] if values else None
 
 

@@ -41,7 +41,7 @@ class ItemRefused(Exception):
         self.error = error
 
     def __str__(self) -> str:
-        return f"{self.error.tag}: {self.error.value}"
+        return str(self.error.tag) if self.error.value is None else f"{self.error.tag}: {self.error.value}"
 
 
 class BatchEnded(Exception):

@@ -123,7 +123,7 @@ def checked_config(
 
     In a change ``Option(null)`` removes a key, whatever its form is.
     """
-    config = headers_of(pairs)
+    config = config_of(pairs)
     names = set()
     for name, value in config:
         if not 0 < len(name) <= LONGEST_KEY:
@@ -144,6 +144,14 @@ def checked_config(
                 raise ValueError(f"{name}: {str(error).removeprefix('skip: ')}") from None
     check_size(config, settings)
     return config
+
+
+def config_of(pairs: object) -> Headers:
+    """Return the entries of a configuration, unchecked; ``ValueError`` where one nests too deep."""
+    try:
+        return headers_of(pairs)
+    except ValueError as error:
+        raise ValueError(f"config: {error}") from None
 
 
 def check_size(config: Headers, settings: OrchestratorSettings) -> None:

@@ -4,6 +4,7 @@ Law: a publication names the language of the filters of its subscriptions; filte
 CandyPath. Source: ICRC-72, "Filters".
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -20,8 +21,19 @@ FilterLanguage = Callable[[str], TreePredicate]
 
 NO_LANGUAGES: Mapping[str, FilterLanguage] = MappingProxyType({})
 
+_LOGGER = logging.getLogger(__name__)
+
 FILTERS_KEPT = 1_024
 """Compiled filters of CandyPath: many subscribers ask for the same."""
+
+
+def stored_filter(language: FilterLanguage, text: str) -> TreePredicate:
+    """Compile a filter that was taken before; one that its language refuses by now selects nothing, and is logged."""
+    try:
+        return language(text)
+    except ValueError as error:
+        _LOGGER.warning("a stored filter selects nothing: %s", error)
+        return lambda _tree: False
 
 
 class FilterLanguages:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 from relaycast_gateway.candid import Present, Principal
 from relaycast_gateway.icrc.canister import CallRefused, Handler
+from relaycast_gateway.icrc.naturals import shown
 from relaycast_gateway.icrc.orchestrator.publications import Publications
 from relaycast_gateway.icrc.orchestrator.settings import OrchestratorSettings
 from relaycast_gateway.icrc.orchestrator.statistics import WARNING, Statistics, selected
@@ -69,11 +70,11 @@ class Directory:
                 "publisher": Principal(it),
                 "stats": _stats(query, self._statistics.of_publisher(it, publications=len(namespaces[it]))),
             }
-            for it in self._page(query, namespaces, _principal(query), _shown)
+            for it in self._page(query, namespaces, _principal(query), _publisher)
         ]
 
     def _all_publications(self, _caller: bytes, query: Query) -> list[Info]:
-        found = self._page(query, self._registry.publications, query.get("prev"), lambda it: repr(it[:80]))
+        found = self._page(query, self._registry.publications, query.get("prev"), lambda it: f"publication {it[:80]!r}")
         return [self._publication(query, self._registry.publications[it]) for it in found]
 
     def _publication_publishers(self, _caller: bytes, query: Query) -> list[Info]:
@@ -88,7 +89,7 @@ class Directory:
                 "config": pairs_of(publication.publishers[it].config),
                 "stats": _stats(query, self._statistics.of_pair(it, publication.namespace)),
             }
-            for it in self._page(query, publication.publishers, _principal(query), _shown)
+            for it in self._page(query, publication.publishers, _principal(query), _publisher)
         ]
 
     def _subscribers(self, _caller: bytes, query: Query) -> list[Info]:
@@ -98,7 +99,7 @@ class Directory:
                 "subscriber": Principal(it),
                 "stats": _stats(query, self._statistics.of_subscriber(it, subscriptions=len(ids[it]))),
             }
-            for it in self._page(query, ids, _principal(query), _shown)
+            for it in self._page(query, ids, _principal(query), _subscriber)
         ]
 
     def _all_subscriptions(self, _caller: bytes, query: Query) -> list[Info]:
@@ -141,7 +142,7 @@ class Directory:
         for it in self._registry.subscriptions.values():
             if it.broadcaster in served:
                 served[it.broadcaster].append(it.subscriber)
-        page = self._page(query, ordered, _principal(query), _shown, wanted.__contains__)
+        page = self._page(query, ordered, _principal(query), _broadcaster, wanted.__contains__)
         return [
             {
                 "broadcaster": Principal(it),
@@ -166,14 +167,14 @@ class Directory:
         previous, previous_id = _principal(query), query.get("prevId")
         if previous_id is not None:
             known = self._registry.subscriptions.get(previous_id)
-            if known is None or previous not in {None, known.subscriber}:
-                raise CallRefused(
-                    f"prevId: got {_number(previous_id)}, expected the last subscription of the page before"
-                )
+            if known is None:
+                raise CallRefused(f"prevId: there is no subscription {shown(previous_id)}")
+            if previous not in {None, known.subscriber}:
+                raise CallRefused(f"prevId: expected a subscription of prev, got {shown(previous_id)}")
             previous = known.subscriber
         take, found = self._taken(query), list[IcrcSubscription]()
         by_subscriber = self._subscriptions.of_subscriber
-        for subscriber in _after(by_subscriber, previous, _shown, is_included=previous_id is not None):
+        for subscriber in _after(by_subscriber, previous, _subscriber, is_included=previous_id is not None):
             if len(found) >= take:
                 break
             found += (
@@ -220,7 +221,7 @@ class Directory:
         """Return a page of subscriptions, of one namespace where the query names one."""
         namespace, previous = query.get("namespace"), query.get("prev")
         if previous is not None and previous not in self._registry.subscriptions:
-            raise CallRefused(f"prev: got {_number(previous)}, expected the id of a subscription")
+            raise CallRefused(f"prev: there is no subscription {shown(previous)}")
         found = (
             it for it in subscriptions if it.id > (previous or 0) and (namespace is None or it.namespace == namespace)
         )
@@ -231,11 +232,11 @@ class Directory:
         query: Query,
         ordered: Mapping[Key, object],
         previous: Key | None,
-        shown: Callable[[Key], str],
+        named: Callable[[Key], str],
         is_wanted: Callable[[Key], bool] = lambda _key: True,
     ) -> list[Key]:
         """Return the keys of a page: the wanted ones after ``previous``."""
-        return list(islice(filter(is_wanted, _after(ordered, previous, shown)), self._taken(query)))
+        return list(islice(filter(is_wanted, _after(ordered, previous, named)), self._taken(query)))
 
     def _taken(self, query: Query) -> int:
         take: int | None = query.get("take")
@@ -249,13 +250,13 @@ class Directory:
 
 
 def _after(
-    ordered: Mapping[Key, object], previous: Key | None, shown: Callable[[Key], str], *, is_included: bool = False
+    ordered: Mapping[Key, object], previous: Key | None, named: Callable[[Key], str], *, is_included: bool = False
 ) -> Iterable[Key]:
     """Return the keys after one of them, all for ``None``."""
     if previous is None:
         return ordered
     if previous not in ordered:
-        raise CallRefused(f"prev: got {shown(previous)}, expected the last item of the page before")
+        raise CallRefused(f"prev: there is no {named(previous)} here")
     keys = iter(ordered)
     for key in keys:
         if key == previous:
@@ -268,13 +269,16 @@ def _principal(query: Query) -> bytes | None:
     return None if previous is None else previous.raw
 
 
-def _number(number: int) -> str:
-    """Return a number for an error, whatever its size."""
-    return str(number) if number < 1 << 64 else "a number beyond 64 bits"
+def _publisher(principal: bytes) -> str:
+    return f"publisher {principal_text(principal)}"
 
 
-def _shown(principal: bytes) -> str:
-    return principal_text(principal)
+def _subscriber(principal: bytes) -> str:
+    return f"subscriber {principal_text(principal)}"
+
+
+def _broadcaster(principal: bytes) -> str:
+    return f"broadcaster {principal_text(principal)}"
 
 
 def _stats(query: Query, statistics: Headers) -> object:

@@ -48,6 +48,12 @@ class CounterBook:
         """Return the counters of a key: zeros where nothing was counted."""
         return self._counts.get(key, (0,) * self._width)
 
+    def forget(self, key: bytes) -> None:
+        """Count nothing of a key any more."""
+        if self._counts.pop(key, None) is not None:
+            self._changed.discard(key)
+            self._store.delete(self._table, key)
+
     def _note(self) -> None:
         for key in self._changed:
             self._store.put(self._table, key, _ENCODER.encode(self._counts[key]))
@@ -75,6 +81,9 @@ class Statistics:
 
         self._broadcasters = CounterBook(store, "statistics:broadcaster", 3)
         """Events, notifications, confirmations."""
+
+        self._replays = CounterBook(store, "statistics:replay", 2)
+        """Notifications, and the id of the newest one."""
 
     def published(self, publisher: bytes | None, namespace: str, broadcaster: bytes, events: int = 1) -> None:
         """Count events that a broadcaster took: once each, whatever becomes of them.
@@ -110,6 +119,23 @@ class Statistics:
         self._subscribers.add(subscriber, 2, cycles)
         if subscription is not None:
             self._subscriptions.add(number_key(subscription.id), 2, cycles)
+
+    def replayed(self, replay_id: int, notification_ids: Sequence[int]) -> None:
+        """Count notifications of a replay that were sent for the first time."""
+        key = number_key(replay_id)
+        self._replays.add(key, 0, len(notification_ids))
+        self._replays.add(key, 1, max(0, max(notification_ids, default=0) - self.newest_of_replay(replay_id)))
+
+    def sent_of_replay(self, replay_id: int) -> int:
+        """Return how many notifications of a replay were sent, each counted once."""
+        return self._replays.counts(number_key(replay_id))[0]
+
+    def newest_of_replay(self, replay_id: int) -> int:
+        """Return the highest id of a notification of a replay that was sent, 0 before the first one."""
+        return self._replays.counts(number_key(replay_id))[1]
+
+    def forget_replay(self, replay_id: int) -> None:
+        self._replays.forget(number_key(replay_id))
 
     def rewarded(self, publisher: bytes, namespace: str, cycles: int) -> None:
         """Count cycles that a publisher received for a namespace."""

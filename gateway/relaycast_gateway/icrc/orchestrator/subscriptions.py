@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -27,6 +28,7 @@ from relaycast_gateway.icrc.orchestrator.batch import (
     improper_unless_well_formed,
 )
 from relaycast_gateway.icrc.orchestrator.config_keys import subscriber_url
+from relaycast_gateway.icrc.orchestrator.filter_languages import FilterLanguage, stored_filter
 from relaycast_gateway.icrc.orchestrator.publications import Publications
 from relaycast_gateway.icrc.orchestrator.settings import OrchestratorSettings
 from relaycast_gateway.icrc.orchestrator.terms import (
@@ -204,7 +206,8 @@ class Subscriptions:
         subscriber, namespace, broadcaster, since, config, filter_, skip, is_stopped, memo = stored
         asked_skip = key_skip(dict(decode_headers(skip)).get(SKIP))
         asked = SubscriptionTerms(decode_headers(config), filter_, asked_skip, is_stopped)
-        return self._made(subscription_id, subscriber, namespace, broadcaster, since, asked, memo)
+        language = partial(stored_filter, self._publications.filter_language(namespace))
+        return self._made(subscription_id, subscriber, namespace, broadcaster, since, asked, memo, language)
 
     def _made(
         self,
@@ -215,10 +218,11 @@ class Subscriptions:
         since: int,
         asked: SubscriptionTerms,
         memo: bytes,
+        language: FilterLanguage | None = None,
     ) -> IcrcSubscription:
         """Return a subscription with its filter compiled; ``ValueError`` for a filter or skip that is none."""
         keys = dict(asked.config)
-        language = self._publications.filter_language(namespace)
+        language = language or self._publications.filter_language(namespace)
         return IcrcSubscription(
             id=subscription_id,
             subscriber=subscriber,

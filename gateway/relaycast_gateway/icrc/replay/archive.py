@@ -1,6 +1,7 @@
 """Where events are found that the log has dropped.
 
-Law: an archive gives the records of the log as they were; one that does not fit its hash is ``CorruptEvent``.
+Law: an archive gives the records of the log as they were. One that cannot be read, or does not fit its hash, is an
+``UnreadableEvent`` in its place.
 """
 
 import json
@@ -11,20 +12,26 @@ from typing import Any, NamedTuple, Protocol
 
 from relaycast_gateway import crockford
 from relaycast_gateway.icrc16 import from_json
+from relaycast_gateway.log import EventLog
 from relaycast_gateway.log.record_codec import record_hash
+from relaycast_gateway.log.unusable import DamagedEvent
 from relaycast_gateway.principal import principal_of
 from relaycast_gateway.record import EVERYBODY, EventRecord, Visibility
 
 
-class CorruptEvent(ValueError):
-    """An event whose bytes are not those that were published."""
+class UnreadableEvent(NamedTuple):
+    """An event that is left out of a replay."""
 
-    def __init__(self, namespace: str, event_id: int) -> None:
-        super().__init__(namespace, event_id)
-        self.namespace, self.event_id = namespace, event_id
+    seq: int
+    namespace: str
+    event_id: int | None
+    """``None`` where that cannot be read either."""
+
+    reason: str
 
     def __str__(self) -> str:
-        return f"the event {crockford.encode(self.event_id)} of {self.namespace} does not fit its hash"
+        name = f"at {self.seq}" if self.event_id is None else crockford.encode(self.event_id)
+        return f"the event {name} of {self.namespace} {self.reason}"
 
 
 class ArchivedEvent(NamedTuple):
@@ -33,14 +40,23 @@ class ArchivedEvent(NamedTuple):
     record: EventRecord
     ordinal: int
 
+    @property
+    def seq(self) -> int:
+        return self.record.seq
+
+
+ReadEvent = ArchivedEvent | UnreadableEvent
+
+UNFIT = "does not fit its hash"
+
 
 class EventArchive(Protocol):
     """Keeps events beyond the log's retention, such as blocks of an ICRC-3 archive."""
 
-    def read(self, namespace: str, after: int, before: int, limit: int) -> Sequence[ArchivedEvent]:
+    def read(self, namespace: str, after: int, before: int, limit: int) -> Sequence[ReadEvent]:
         """Return at most ``limit`` records of a namespace with ``after < seq < before``, in order.
 
-        ``CorruptEvent`` for a record that was changed, ``OSError`` where the archive cannot be read.
+        ``OSError`` where the archive cannot be read.
         """
         ...
 
@@ -51,7 +67,7 @@ class ParquetArchive:
     def __init__(self, place: str | PathLike[str]) -> None:
         self.place = Path(place)
 
-    def read(self, namespace: str, after: int, before: int, limit: int) -> Sequence[ArchivedEvent]:
+    def read(self, namespace: str, after: int, before: int, limit: int) -> Sequence[ReadEvent]:
         import pyarrow.dataset as pds  # noqa: PLC0415 - a server starts without it
         from pyarrow import ArrowException  # noqa: PLC0415
 
@@ -61,13 +77,13 @@ class ParquetArchive:
             table = pds.dataset(self.place, format="parquet").scanner(filter=wanted).head(limit)
         except (ArrowException, OSError) as error:
             raise OSError(f"{self.place.name} is no archive of events: {type(error).__name__}") from None
-        found = (ArchivedEvent(_record(row), row["ordinal"]) for row in table.to_pylist())
-        return sorted(found, key=lambda event: event.record.seq)
+        return sorted(map(_event, table.to_pylist()), key=lambda event: event.seq)
 
 
-def _record(row: Mapping[str, Any]) -> EventRecord:
-    event_id = int(row["event_id"])
+def _event(row: Mapping[str, Any]) -> ReadEvent:
+    event_id: int | None = None
     try:
+        event_id = int(row["event_id"])
         record = EventRecord(
             row["seq"],
             event_id,
@@ -83,11 +99,23 @@ def _record(row: Mapping[str, Any]) -> EventRecord:
             EVERYBODY if row["visibility"] is None else _visibility(json.loads(row["visibility"])),
             None if row["topic"] == row["namespace"] else row["topic"],
         )
+        is_sound = record_hash(record) == row["hash"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise CorruptEvent(row["namespace"], event_id) from None
-    if record_hash(record) != row["hash"]:
-        raise CorruptEvent(row["namespace"], event_id)
-    return record
+        return UnreadableEvent(row["seq"], row["namespace"], event_id, "cannot be read")
+    if not is_sound:
+        return UnreadableEvent(row["seq"], row["namespace"], event_id, UNFIT)
+    return ArchivedEvent(record, row["ordinal"])
+
+
+def readable(log: EventLog, namespace: str, after: int, before: int, limit: int) -> list[ReadEvent]:
+    """Return the same as an archive does, of what the log keeps."""
+    found: list[ReadEvent] = []
+    for it in log.read_sound(after, before=before, namespaces=[namespace], limit=limit):
+        if isinstance(it, DamagedEvent):
+            found.append(UnreadableEvent(it.seq, namespace, None, "cannot be read"))
+        elif (ordinal := log.ordinal(it)) is not None:
+            found.append(ArchivedEvent(it, ordinal))
+    return found
 
 
 def _visibility(limits: Mapping[str, Any]) -> Visibility:

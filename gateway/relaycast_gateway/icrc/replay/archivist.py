@@ -2,21 +2,38 @@
 
 Law: events are republished as they are, with headers added at the end. A batch goes out when the one before it was
 taken: a slow subscriber slows its replay, and nothing piles up. What was sent is kept after each batch: a replay goes
-on after a restart. Source: ICRC-77, "Replay Life Cycle" and "Replay Headers".
+on after a restart. An event that cannot be read, does not fit its hash or is refused is left out, logged and counted.
+Source: ICRC-77, "Replay Life Cycle" and "Replay Headers".
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 import msgspec
 
 from relaycast_gateway.candid import Principal, Variant
 from relaycast_gateway.icrc.canister import Answer, CallRefused, Canister, Handler, Wire
 from relaycast_gateway.icrc.interface import CanisterRole
-from relaycast_gateway.icrc.names import HASH, REPLAY, REPLAY_END, REPLAY_END_ID, REPLAY_ID, REPLAY_START_ID
+from relaycast_gateway.icrc.names import (
+    HASH,
+    REPLAY,
+    REPLAY_END,
+    REPLAY_END_ID,
+    REPLAY_ID,
+    REPLAY_SKIPPED,
+    REPLAY_START_ID,
+)
 from relaycast_gateway.icrc.registry import Registry
-from relaycast_gateway.icrc.replay.archive import ArchivedEvent, CorruptEvent, EventArchive
+from relaycast_gateway.icrc.replay.archive import (
+    UNFIT,
+    ArchivedEvent,
+    EventArchive,
+    ReadEvent,
+    UnreadableEvent,
+    readable,
+)
 from relaycast_gateway.icrc.replay.assignment import rate_of
 from relaycast_gateway.icrc.replay.replays import EventReplay
 from relaycast_gateway.icrc.store import IcrcStore, stored_rows
@@ -24,7 +41,7 @@ from relaycast_gateway.icrc.system_messages import PUBLISHER_ADD, PUBLISHER_REMO
 from relaycast_gateway.icrc.value_hash import eventdata_hash
 from relaycast_gateway.icrc.variants import icrc16_of, pairs_of, variant_of
 from relaycast_gateway.icrc16 import blob, boolean, nat
-from relaycast_gateway.log import EventLog
+from relaycast_gateway.log import EventLog, UnusableLog
 from relaycast_gateway.record import EventRecord, Headers
 
 TABLE = "archivist"
@@ -33,6 +50,11 @@ BATCH = 32
 
 LOOK = 1_024
 """Events of the log looked at before others have their turn."""
+
+_OF_AN_EVENT = frozenset({"ImproperId", "GenericError"})
+"""Errors of one event: the others of its replay are sent."""
+
+_LOGGER = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 60.0
@@ -43,6 +65,18 @@ class _Place(msgspec.Struct, array_like=True):
 
     cursor: int = 0
     sent: int = 0
+    skipped: int = 0
+
+
+class _Batch(NamedTuple):
+    """Events to send."""
+
+    looked_to: int | None
+    """How far the log was looked through, ``None`` at its end."""
+
+    events: list[dict[str, object]]
+    skipped: list[UnreadableEvent]
+    """Events before ``looked_to`` that are left out."""
 
 
 @dataclass(slots=True)
@@ -54,6 +88,9 @@ class ReplayJob:
     headers: Headers
     first_headers: Headers
     """Those of the first event alone."""
+
+    has_unread: bool = False
+    """Whether events that are left out were met when its end was looked for."""
 
     is_canceled: bool = False
     tries: int = 0
@@ -122,14 +159,14 @@ class Archivist(Canister):
             return
         try:
             step(job)
-        except (CorruptEvent, OSError) as error:
+        except (OSError, UnusableLog) as error:
             self._end(job, Variant("errored", str(error)))
 
     def _announce(self, job: ReplayJob) -> None:
         """Work out the headers of all events: which replay it is, where it begins and ends."""
         replay = job.replay
         headers = [(REPLAY, boolean(True)), (REPLAY_ID, nat(replay.id))]
-        first = next(iter(self._read(replay, 0, 1)), None)
+        first = next((it for it in self._read(replay, 0, BATCH) if isinstance(it, ArchivedEvent)), None)
         if first is not None and first.ordinal > 1:  # the namespace has lost its beginning
             first_id = first.record.event_id
             if first_id > replay.start and replay.takes(first_id):
@@ -145,16 +182,17 @@ class Archivist(Canister):
         begin = max(1, end - LOOK)
         window = replace(job.replay, last_seq=end - 1)
         events = self._read(window, begin - 1, LOOK)
-        wanted = [record.event_id for record, ordinal in events if _is_wanted(job.replay, record, ordinal)]
-        if wanted:
-            last_id = nat(wanted[-1])
+        job.has_unread |= any(isinstance(it, UnreadableEvent) or unsound(it.record) is not None for it in events)
+        last = next((it.record for it in reversed(events) if _is_wanted(job.replay, it)), None)
+        if last is not None:
+            last_id = nat(last.event_id)
             job.headers += ((REPLAY_END_ID, last_id),)
             job.first_headers = ((REPLAY_END, last_id),)
         elif begin > 1:
             self.wire.call_later(0, lambda: self._step(job, lambda it: self._seek_last(it, begin)))
             return
-        else:
-            job.place = _Place(job.replay.last_seq, job.place.sent)  # nothing that it asks for is there
+        elif not job.has_unread:
+            job.place.cursor = job.replay.last_seq  # nothing that it asks for is there
         self._send(job)
 
     def _send(self, job: ReplayJob) -> None:
@@ -162,12 +200,12 @@ class Archivist(Canister):
         if job.is_canceled:
             self._end(job, Variant("canceled", job.place.sent))
             return
-        looked_to, events = self._next_events(job)
+        looked_to, events, unread = self._next_events(job)
         if looked_to is None:
             self._end(job, Variant("completed", job.place.sent))
             return
         if not events:
-            job.place = _Place(looked_to, job.place.sent)
+            self._advance(job, looked_to, 0, unread)
             self.wire.call_later(0, lambda: self._step(job, self._send))  # others have their turn
             return
 
@@ -178,23 +216,36 @@ class Archivist(Canister):
                 self._again(job)
                 return
             results = cast("list[Any]", answer.value)
-            errors = [result.value for result in results if result.tag == "Err"]
+            errors = {at: result.value for at, result in enumerate(results) if result.tag == "Err"}
             sent = sum(1 for result in results if result.tag == "Ok" and result.value)
-            if any(error.tag == "Busy" for error in errors):
+            if any(error.tag == "Busy" for error in errors.values()):
                 self._advance(job, job.place.cursor, sent)  # those that were taken are not taken twice
                 self._again(job)
-            elif errors:
-                tag, value = errors[0]
-                self._end(job, Variant("errored", str(tag) if value is None else f"{tag}: {value}"))
-            else:
-                job.tries = 0
-                self._advance(job, looked_to, sent)
-                self._pause(job, len(events))
+                return
+            final = next((error for error in errors.values() if not self._is_of_the_event(job, error)), None)
+            if final is not None:
+                self._end(job, Variant("errored", _said(final)))
+                return
+            job.tries = 0
+            namespace = job.replay.namespace
+            refused = [
+                UnreadableEvent(0, namespace, cast("int", events[at]["id"]), f"is refused: {_said(error)}")
+                for at, error in errors.items()
+            ]
+            self._advance(job, looked_to, sent, [*unread, *refused])
+            self._pause(job, len(events))
 
         self.call(job.replay.publishes_to, "icrc72_publish", events, answered)
 
-    def _advance(self, job: ReplayJob, cursor: int, sent: int) -> None:
-        job.place = _Place(cursor, job.place.sent + sent)
+    def _is_of_the_event(self, job: ReplayJob, error: Any) -> bool:
+        """Return whether a ``PublishError`` says that an event is bad, and not that its replay is over."""
+        known = self._registry.replays.get(job.replay.id)
+        return error.tag in _OF_AN_EVENT and known is not None and known.is_active
+
+    def _advance(self, job: ReplayJob, cursor: int, sent: int, skipped: Sequence[UnreadableEvent] = ()) -> None:
+        for it in skipped:
+            _LOGGER.warning("replay %d leaves out an event: %s", job.replay.id, it)
+        job.place = _Place(cursor, job.place.sent + sent, job.place.skipped + len(skipped))
         self._store.put(TABLE, job.replay.id.to_bytes(8, "big"), msgspec.msgpack.encode(job.place))
         self._store.try_flush()
 
@@ -213,39 +264,47 @@ class Archivist(Canister):
         self.wire.call_later(wait, lambda: self._step(job, self._send))
 
     def _end(self, job: ReplayJob, state: Variant) -> None:
-        replay_id = job.replay.id
+        replay_id, skipped = job.replay.id, job.place.skipped
         self.jobs.pop(replay_id, None)
         self._places.pop(replay_id, None)
         self._store.delete(TABLE, replay_id.to_bytes(8, "big"))
         self._store.try_flush()
-        self._report(replay_id, state)
+        self._report(replay_id, state, skipped)
 
-    def _report(self, replay_id: int, state: Variant, tries: int = 0) -> None:
+    def _report(self, replay_id: int, state: Variant, skipped: int = 0, tries: int = 0) -> None:
         def answered(answer: Answer) -> None:
             if answer.refusal is not None and not self._is_closed:
                 wait = min(LONGEST_RETRY_SECONDS, RETRY_SECONDS * 2 ** min(tries, 10))
-                self.wire.call_later(wait, lambda: self._report(replay_id, state, tries + 1))
+                self.wire.call_later(wait, lambda: self._report(replay_id, state, skipped, tries + 1))
 
-        update = {"replayId": replay_id, "status": state}
+        stats = pairs_of([(REPLAY_SKIPPED, nat(skipped))])
+        update = {"replayId": replay_id, "status": state, "stats": stats}
         self.call(self._orchestrator, "icrc77_replay_status", [update], answered)
 
     # Events
 
-    def _next_events(self, job: ReplayJob) -> tuple[int | None, list[dict[str, object]]]:
-        """Return how far the log was looked through, ``None`` at its end, and the events to send."""
+    def _next_events(self, job: ReplayJob) -> _Batch:
         replay, cursor = job.replay, job.place.cursor
+        skipped: list[UnreadableEvent] = []
         for _ in range(LOOK // BATCH):
-            records = self._read(replay, cursor, BATCH)
-            if not records:
-                return None, []
-            cursor = records[-1].record.seq
-            wanted = [event.record for event in records if self._is_sent(replay, event)]
-            for record in wanted:
-                ensure_sound(record)
+            found = self._read(replay, cursor, BATCH)
+            if not found and not skipped:
+                return _Batch(None, [], [])
+            if not found:
+                break
+            cursor = found[-1].seq
+            wanted: list[EventRecord] = []
+            for it in found:
+                unread = it if isinstance(it, UnreadableEvent) else unsound(it.record)
+                if unread is None and isinstance(it, ArchivedEvent) and self._is_sent(replay, it):
+                    wanted.append(it.record)
+                elif unread is not None and (unread.event_id is None or replay.takes(unread.event_id)):
+                    skipped.append(unread)
             if wanted:
                 is_first = job.place.sent == 0
-                return cursor, [self._event(job, record, is_first and not at) for at, record in enumerate(wanted)]
-        return cursor, []
+                events = [self._event(job, record, is_first and not at) for at, record in enumerate(wanted)]
+                return _Batch(cursor, events, skipped)
+        return _Batch(cursor, [], skipped)
 
     def _event(self, job: ReplayJob, record: EventRecord, is_first: bool) -> dict[str, object]:
         headers = record.headers + job.headers + (job.first_headers if is_first else ())
@@ -268,29 +327,38 @@ class Archivist(Canister):
         is_kept = record.seq >= self._log.history_start
         return replay.takes(record.event_id) and (is_kept or replay.skip is None or replay.skip.selects(ordinal))
 
-    def _read(self, replay: EventReplay, after: int, limit: int) -> Sequence[ArchivedEvent]:
+    def _read(self, replay: EventReplay, after: int, limit: int) -> Sequence[ReadEvent]:
         """Return the next records of a namespace, from the archive as far as the log has dropped them."""
         before, start = replay.last_seq + 1, self._log.history_start
         if self._archive is not None and after < start - 1:
             archived = self._archive.read(replay.namespace, after, min(before, start), limit)
             if archived:
                 return archived
-        records = self._log.read(after, before=before, namespaces=[replay.namespace], limit=limit)
-        found = ((record, self._log.ordinal(record)) for record in records)
-        return [ArchivedEvent(record, ordinal) for record, ordinal in found if ordinal is not None]
+        return readable(self._log, replay.namespace, after, before, limit)
 
 
-def _is_wanted(replay: EventReplay, record: EventRecord, ordinal: int) -> bool:
+def _is_wanted(replay: EventReplay, event: ReadEvent) -> TypeGuard[ArchivedEvent]:
     """Return whether an event reaches the requester."""
     return (
-        replay.takes(record.event_id)
-        and (replay.skip is None or replay.skip.selects(ordinal))
-        and (replay.selects is None or replay.selects(record.data))
+        isinstance(event, ArchivedEvent)
+        and replay.takes(event.record.event_id)
+        and (replay.skip is None or replay.skip.selects(event.ordinal))
+        and (replay.selects is None or replay.selects(event.record.data))
+        and unsound(event.record) is None
     )
 
 
-def ensure_sound(record: EventRecord) -> None:
-    """Raise ``CorruptEvent`` where the data does not fit the hash in the headers."""
-    expected = record.header(HASH)
-    if expected is not None and expected != blob(eventdata_hash(record.data)):
-        raise CorruptEvent(record.namespace, record.event_id)
+def unsound(record: EventRecord) -> UnreadableEvent | None:
+    """Return what is wrong with an event whose data does not fit the hash in its headers, ``None`` for others."""
+    given = [value for name, value in record.headers if name == HASH]
+    try:
+        if not given or given == [blob(eventdata_hash(record.data))] * len(given):
+            return None
+        reason = UNFIT
+    except ValueError as error:  # too deep
+        reason = str(error)
+    return UnreadableEvent(record.seq, record.namespace, record.event_id, reason)
+
+
+def _said(error: Any) -> str:
+    return str(error.tag) if error.value is None else f"{error.tag}: {error.value}"

@@ -11,6 +11,7 @@ from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.names import CAPABLE, MOST_REPLAYED, PRICING, REPLAY_RATE
 from relaycast_gateway.icrc.orchestrator.batch import ErrorCode, ItemRefused, generic
 from relaycast_gateway.icrc.orchestrator.filter_languages import FilterLanguage
+from relaycast_gateway.icrc.orchestrator.statistics import Statistics
 from relaycast_gateway.icrc.registry import RegisteredPublication, Registry
 from relaycast_gateway.icrc.replay.replays import EventReplay
 from relaycast_gateway.icrc.replay.request import ReplayRequest
@@ -24,6 +25,8 @@ from relaycast_gateway.record import Headers
 
 class ReplayRights(Protocol):
     """Tells who may receive events and how their filters are written, and counts requests."""
+
+    statistics: Statistics
 
     def may_receive(self, namespace: str, subscriber: bytes) -> bool:
         """Return whether no access list of the publication shuts a subscriber out."""

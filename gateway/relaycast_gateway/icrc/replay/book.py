@@ -16,7 +16,8 @@ from relaycast_gateway.candid import Variant
 from relaycast_gateway.clock import SECOND
 from relaycast_gateway.icrc.canister import Answer, CallRefused, Handler, Wire
 from relaycast_gateway.icrc.interface import CanisterRole
-from relaycast_gateway.icrc.names import FILTER, SKIP
+from relaycast_gateway.icrc.names import FILTER, REPLAY_SKIPPED, SKIP, SUBSCRIBER_URL
+from relaycast_gateway.icrc.naturals import shown
 from relaycast_gateway.icrc.orchestrator.batch import ErrorCode, ItemRefused, generic, improper, positional
 from relaycast_gateway.icrc.registry import Registry
 from relaycast_gateway.icrc.replay.assignment import ReplayRights, assigned
@@ -25,7 +26,7 @@ from relaycast_gateway.icrc.replay.replays import EventReplay, ReplayStage
 from relaycast_gateway.icrc.replay.request import ReplayRequest
 from relaycast_gateway.icrc.replay.saved import loaded, saved
 from relaycast_gateway.icrc.replay.settings import ReplaySettings
-from relaycast_gateway.icrc.store import IcrcStore, stored_rows
+from relaycast_gateway.icrc.store import IcrcStore, number_key, stored_rows
 from relaycast_gateway.icrc.system_messages import (
     BROADCASTER_ADD,
     BROADCASTER_REMOVE,
@@ -43,9 +44,15 @@ from relaycast_gateway.icrc16 import Icrc16, Tag, nat, text
 from relaycast_gateway.log import EventLog
 
 TABLE = "replays"
+_MESSAGES = "replays:messages"
+"""No system message before the next start has a higher id."""
+
 MINUTE_NS = 60 * SECOND
 MOST_DIGITS = 1_000
 """Digits of a number in a skip that is written as text."""
+
+IDS_RESERVED = 1_000
+"""Ids of system messages for each write to the store; a restart leaves out what is left of them."""
 
 MESSAGES_KEPT = 1_000
 """System messages that are remembered, for whoever looks at a run."""
@@ -86,7 +93,8 @@ class ReplayBook:
         self._registered: dict[bytes, deque[int]] = {}
         self._load()
         self._last_id = max(registry.replays, default=0)
-        self._message_id = 0
+        kept = store.get(_MESSAGES, b"")
+        self._message_id = self._reserved_ids = 0 if kept is None else int.from_bytes(kept, "big")
         self._is_closed = False
         self._untold: list[Callable[[], None]] | None = None
         """System messages that wait until what they speak of is durable; ``None`` outside of calls."""
@@ -137,11 +145,12 @@ class ReplayBook:
         items = cast("list[Any]", argument)
         if len(items) > self.settings.most_a_batch:
             raise CallRefused(f"got {len(items)} items, expected at most {self.settings.most_a_batch}")
-        try:
-            requests = [self._asked(_as_registration(item)) for item in items]
-            checked = [self._checked(caller, request, before) for before, request in enumerate(requests)]
-        except ItemRefused as refused:
-            raise CallRefused(str(refused)) from None
+        checked: list[EventReplay] = []
+        for item in items:
+            try:
+                checked.append(self._checked(caller, self._asked(_as_registration(item)), len(checked)))
+            except ItemRefused as refused:
+                raise CallRefused(f"{item['namespace'][:80]!r}: {refused}") from None
         with self._durably():
             return [self._begin(replay) for replay in checked]
 
@@ -155,9 +164,11 @@ class ReplayBook:
             raise CallRefused("prev: pages of replays go on from the id of a replay: give prevId")
         take = self.settings.most_a_batch if asked["take"] is None else min(asked["take"], self.settings.most_a_batch)
         after = 0 if asked["prevId"] is None else asked["prevId"]
+        if after > self._last_id:
+            raise CallRefused(f"prevId: there is no replay {shown(after)}")
         wanted = replay_filter(asked["filter"])
         found = [it for it in self._registry.replays.values() if it.id > after and wanted(it)]
-        return [replay_status(it, caller) for it in found[:take]]
+        return [replay_status(it, caller, self._rights.statistics.sent_of_replay(it.id)) for it in found[:take]]
 
     def _batch(self, argument: object, act: Callable[[Any], object]) -> list[Variant]:
         with self._durably():
@@ -189,7 +200,17 @@ class ReplayBook:
         replay = assigned(
             request, caller, self._registry, self._log, self._rights, archivist=self.archivist, settings=self.settings
         )
+        self._ensure_reachable(caller, request)
         return replace(replay, registered_ns=self._wire.now_ns())
+
+    def _ensure_reachable(self, caller: bytes, request: ReplayRequest) -> None:
+        if request.url is not None:
+            try:
+                self.settings.check_url(request.url)
+            except ValueError as error:
+                raise improper(f"{SUBSCRIBER_URL}: {error}") from None
+        elif not self.settings.has_place(caller):
+            raise improper(f"config: expected {SUBSCRIBER_URL} here or in a subscription: there is no place to send to")
 
     def _ensure_within_quota(self, caller: bytes, before: int) -> None:
         active = before + sum(1 for it in self._registry.replays.values() if it.subscriber == caller and it.is_active)
@@ -209,6 +230,7 @@ class ReplayBook:
         replay = replace(replay, id=self._last_id)
         self._registered.setdefault(replay.subscriber, deque()).append(replay.registered_ns)
         self._keep(replay)
+        self._registry.version += 1
         self._forget_old()
         self._assign(replay)
         self._rights.count_request(replay.subscriber, replay.namespace)
@@ -238,8 +260,9 @@ class ReplayBook:
         stage = ReplayStage(name)
         if stage in {ReplayStage.COMPLETED, ReplayStage.CANCELED} and state.value > MOST_SENT:
             raise generic(ErrorCode.ILLEGAL_STATE, f"a publisher reports at most {MOST_SENT} events as sent")
+        replay = replace(replay, skipped=max(replay.skipped, _skipped(update.get("stats"))))
         if replay.stage is stage is ReplayStage.CANCELED:
-            self._keep(replace(replay, sent=max(replay.sent, state.value)))  # what had been sent when it was told
+            self._keep(replay)  # its broadcaster counts what was sent
             return
         if replay.stage is stage is ReplayStage.RUNNING:
             return
@@ -250,7 +273,7 @@ class ReplayBook:
         elif stage is ReplayStage.ERRORED:
             self._end(replace(replay, stage=stage, error=state.value[:LONGEST_ERROR]))
         else:
-            self._end(replace(replay, stage=stage, sent=state.value))
+            self._end(replace(replay, stage=stage, sent=0 if stage is ReplayStage.CANCELED else state.value))
 
     def _end(self, replay: EventReplay) -> None:
         """Keep the last state, and tell the broadcasters that no more is coming."""
@@ -294,6 +317,11 @@ class ReplayBook:
         answered: Callable[[Answer], None] | None = None,
     ) -> None:
         self.messages.append((receiver, item))
+        if self._message_id == self._reserved_ids:
+            self._reserved_ids += IDS_RESERVED
+            self._store.put(_MESSAGES, b"", number_key(self._reserved_ids))
+            if self._untold is None:
+                self._store.try_flush()
         self._message_id += 1
         notification = system_notification(item, role, receiver, self._owner, self._wire.now_ns(), self._message_id)
         tell = partial(self._wire.call, self._owner, receiver, "icrc72_handle_notification", [notification], answered)
@@ -316,7 +344,21 @@ class ReplayBook:
         ended = [it.id for it in self._registry.replays.values() if not it.is_active]
         for replay_id in ended[: max(0, len(ended) - self.settings.most_kept)]:
             del self._registry.replays[replay_id]
+            self._rights.statistics.forget_replay(replay_id)
             self._store.delete(TABLE, _key(replay_id))
+
+
+def _skipped(stats: object) -> int:
+    """Return the events that a publisher has left out, by the statistics of its report."""
+    for pair in cast("list[dict[int, Any]]", stats or []):
+        if pair[0] == REPLAY_SKIPPED:
+            tag, content = pair[1]
+            if tag != Tag.NAT or content > MOST_SENT:
+                raise generic(
+                    ErrorCode.ILLEGAL_STATE, f"stats: {REPLAY_SKIPPED}: expected a Nat of at most {MOST_SENT}"
+                )
+            return int(content)
+    return 0
 
 
 def _key(replay_id: int) -> bytes:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from relaycast_gateway.candid import Principal, Variant
+from relaycast_gateway.icrc.names import REPLAY_REGISTERED, REPLAY_SENT, REPLAY_SKIPPED
 from relaycast_gateway.icrc.replay.replays import EventReplay
 from relaycast_gateway.icrc.variants import pairs_of
 from relaycast_gateway.icrc16 import nat
@@ -25,12 +26,16 @@ def replay_filter(given: Variant | None) -> Callable[[EventReplay], bool]:
     return lambda it: it.id == value
 
 
-def replay_status(replay: EventReplay, caller: bytes) -> dict[str, object]:
-    """Return a ``ReplayStatus``; the configuration is shown to the subscriber and to those who serve it."""
+def replay_status(replay: EventReplay, caller: bytes, sent: int) -> dict[str, object]:
+    """Return a ``ReplayStatus``; the configuration is shown to the subscriber and to those who serve it.
+
+    ``sent`` is the number of notifications that the subscriber was sent so far.
+    """
     may_see = caller in {replay.subscriber, replay.publisher, replay.broadcaster, replay.relay}
     stats = (
-        ("icrc77:replay:stats:sent", nat(replay.sent)),
-        ("icrc77:replay:stats:registered", nat(replay.registered_ns)),
+        (REPLAY_SENT, nat(sent)),
+        (REPLAY_SKIPPED, nat(replay.skipped)),
+        (REPLAY_REGISTERED, nat(replay.registered_ns)),
     )
     return {
         "replayId": replay.id,
@@ -38,5 +43,5 @@ def replay_status(replay: EventReplay, caller: bytes) -> dict[str, object]:
         "config": pairs_of(replay.config if may_see else ()),
         "stats": pairs_of(stats),
         "range": {0: replay.start, 1: replay.end},
-        "status": replay.state(),
+        "status": replay.state(sent),
     }

@@ -64,7 +64,11 @@ class EventReplay:
 
     stage: ReplayStage = ReplayStage.PENDING
     sent: int = 0
+    """Events that the publisher says it has sent, once it is completed."""
+
     error: str = ""
+    skipped: int = 0
+    """Events that the publisher says it has left out."""
 
     @property
     def is_active(self) -> bool:
@@ -82,11 +86,13 @@ class EventReplay:
         """Return whether the range has an event."""
         return self.start <= event_id and (self.end is None or event_id < self.end)
 
-    def state(self) -> Variant:
-        """Return its ``ReplayState``; the numbers are events sent."""
+    def state(self, sent: int) -> Variant:
+        """Return its ``ReplayState``, where ``sent`` notifications were sent to the subscriber."""
         match self.stage:
-            case ReplayStage.COMPLETED | ReplayStage.CANCELED:
+            case ReplayStage.COMPLETED:
                 return Variant(str(self.stage), self.sent)
+            case ReplayStage.CANCELED:
+                return Variant(str(self.stage), sent)
             case ReplayStage.ERRORED:
                 return Variant(str(self.stage), self.error)
         return Variant(str(self.stage))

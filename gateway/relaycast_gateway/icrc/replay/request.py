@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from relaycast_gateway.icrc.candypath.compiled import TreePredicate
-from relaycast_gateway.icrc.names import FILTER, SKIP
+from relaycast_gateway.icrc.names import FILTER, SKIP, SUBSCRIBER_URL
 from relaycast_gateway.icrc.naturals import shown
 from relaycast_gateway.icrc.orchestrator.batch import improper_unless_well_formed
+from relaycast_gateway.icrc.orchestrator.config_keys import config_of, subscriber_url
 from relaycast_gateway.icrc.orchestrator.filter_languages import FilterLanguage
 from relaycast_gateway.icrc.skip import Skip, skip_of
-from relaycast_gateway.icrc.variants import headers_of
 from relaycast_gateway.icrc16 import Icrc16, Tag
 from relaycast_gateway.log.record_codec import encode_headers
 from relaycast_gateway.matching.namespaces import is_namespace
@@ -51,6 +51,8 @@ class ReplayRequest:
     skip: Skip | None
     subscription: int | None
     payment: int
+    url: str | None = None
+    """Where the subscriber is served, by the entry ``relaycast:subscriber:url``."""
 
     @classmethod
     def of(cls, given: Mapping[str, Any], language_of: Callable[[str], FilterLanguage]) -> "ReplayRequest":
@@ -71,11 +73,12 @@ class ReplayRequest:
             raise ValueError(f"range: got {shown(start)} to {shown(end)}, expected a start that is not behind the end")
         if len(memo) > LONGEST_MEMO:
             raise ValueError(f"memo: got {len(memo)} bytes, expected at most {LONGEST_MEMO}")
-        config = headers_of(given["config"])
+        config = config_of(given["config"])
         config_bytes = len(encode_headers(config))
         if config_bytes > MOST_CONFIG_BYTES:
             raise ValueError(f"config: got {config_bytes} bytes, expected at most {MOST_CONFIG_BYTES}")
         entries = {key: _inner(value) for key, value in config}
+        url = entries.get(SUBSCRIBER_URL)
         filter_text = _filter(entries)
         return cls(
             namespace,
@@ -88,7 +91,15 @@ class ReplayRequest:
             _skip(entries),
             _natural(entries, SUBSCRIPTION),
             _natural(entries, PAYMENT) or 0,
+            None if url is None else _url(url),
         )
+
+
+def _url(value: Icrc16) -> str:
+    try:
+        return subscriber_url(value)
+    except ValueError as error:
+        raise ValueError(f"{SUBSCRIBER_URL}: {error}") from None
 
 
 def _inner(value: Icrc16) -> Icrc16 | None:

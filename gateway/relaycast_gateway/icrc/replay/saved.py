@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from relaycast_gateway.icrc.naturals import loaded_number, stored_number
-from relaycast_gateway.icrc.orchestrator.filter_languages import FilterLanguage
+from relaycast_gateway.icrc.orchestrator.filter_languages import FilterLanguage, stored_filter
 from relaycast_gateway.icrc.replay.replays import EventReplay, ReplayStage, is_active
 from relaycast_gateway.icrc.skip import Skip
 from relaycast_gateway.log.record_codec import decode_headers, encode_headers
@@ -31,6 +31,7 @@ class _Saved(msgspec.Struct, array_like=True):
     stage: str
     sent: int
     error: str
+    skipped: int = 0
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -58,6 +59,7 @@ def saved(replay: EventReplay) -> bytes:
             str(replay.stage),
             replay.sent,
             replay.error,
+            replay.skipped,
         )
     )
 
@@ -82,10 +84,11 @@ def loaded(value: bytes, language_of: Callable[[str], FilterLanguage]) -> EventR
         decode_headers(it.config),
         it.memo,
         it.filter,
-        language_of(it.namespace)(it.filter) if it.filter is not None and is_active(stage) else None,
+        stored_filter(language_of(it.namespace), it.filter) if it.filter is not None and is_active(stage) else None,
         None if it.skip is None else Skip(*map(loaded_number, it.skip)),
         it.last_seq,
         stage,
         it.sent,
         it.error,
+        it.skipped,
     )

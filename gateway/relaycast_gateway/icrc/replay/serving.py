@@ -5,7 +5,6 @@ failed replay had not sent yet is never sent.
 """
 
 from collections.abc import Mapping
-from itertools import count
 from typing import Any
 
 from relaycast_gateway.icrc.broadcaster.broadcaster import Broadcaster
@@ -21,7 +20,6 @@ from relaycast_gateway.icrc.system_messages import (
     SUBSCRIBER_REMOVE,
     SystemItem,
     items_of,
-    system_notification,
 )
 from relaycast_gateway.icrc.variants import icrc16_of
 
@@ -34,7 +32,6 @@ class ReplayServing:
     def __init__(self, broadcaster: Broadcaster) -> None:
         self._broadcaster = broadcaster
         self._replays: Mapping[int, EventReplay] = broadcaster.context.registry.replays
-        self._message_ids = count(1)
         broadcaster.on_system_message = self._hear
         broadcaster.replays.on_over = self._over
         for replay in self._replays.values():  # their publishers may go on before the orchestrator tells of them again
@@ -90,13 +87,4 @@ class ReplayServing:
             self._tell(replay, SystemItem(SUBSCRIBER_REMOVE, replay_id))
 
     def _tell(self, replay: EventReplay, item: SystemItem) -> None:
-        broadcaster = self._broadcaster
-        notification = system_notification(
-            item,
-            CanisterRole.SUBSCRIBER,
-            replay.subscriber,
-            broadcaster.principal,
-            broadcaster.wire.now_ns(),
-            next(self._message_ids),
-        )
-        broadcaster.call(replay.subscriber, "icrc72_handle_notification", [notification])
+        self._broadcaster.tell(replay.subscriber, CanisterRole.SUBSCRIBER, item)

@@ -43,3 +43,8 @@ class ReplaySettings:
 
     retry_seconds: float = 1.0
     pays: PaymentCheck = pays_by_entry
+    has_place: Callable[[bytes], bool] = lambda _subscriber: True
+    """Says whether a subscriber can be reached, so that a replay is not begun for nobody."""
+
+    check_url: Callable[[str], None] = lambda _url: None
+    """Raises ``ValueError`` for a URL that subscribers may not be called at."""
