@@ -259,13 +259,15 @@ class SmallLive:
     def __init__(self, relay: SmallChain) -> None:
         self.relay, self.parachains, self.chains = relay, dict[int, SmallChain](), Chains()
         self.block_time: BlockTime = "manual"
+        self.reached_block_time: float | None = None
 
     async def run(self) -> None:
         """Wait for ever: blocks come on demand."""
         await asyncio.Event().wait()
 
-    def new_block(self, count: int = 1) -> list[SmallBlock]:
-        return [self.relay.add() for _ in range(count)]
+    async def build(self) -> list[SmallBlock]:
+        await asyncio.sleep(0)
+        return [self.relay.add()]
 
     def set_storage(
         self, para_id: ParaId | None, values: Mapping[bytes, bytes | None], *, child: bytes | None = None

@@ -29,6 +29,10 @@ class Clock(Protocol):
         """Return nanoseconds since 1970 in UTC. A system's clock may be set back."""
         ...
 
+    def passed_ns(self) -> int:
+        """Return nanoseconds since some moment: what intervals are measured with. This clock is never set."""
+        ...
+
     async def sleep(self, seconds: float) -> None:
         """Return when ``seconds`` have passed; a clock that is set meanwhile changes nothing."""
         ...
@@ -43,6 +47,9 @@ class SystemClock:
 
     def now_ns(self) -> int:
         return time.time_ns()
+
+    def passed_ns(self) -> int:
+        return time.monotonic_ns()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -62,6 +69,9 @@ class VirtualClock:
 
     def now_ns(self) -> int:
         return self._now_ns
+
+    def passed_ns(self) -> int:
+        return self._passed_ns
 
     def set(self, now_ns: int) -> None:
         """Set the time, as an operator does; sleepers are not woken."""

@@ -1,17 +1,20 @@
 """Chains that live: a clock that lets ticks pass, and the chains behind the RPC that follow.
 
 Law: everything happens in one thread, tick by tick. What is submitted while a tick passes waits for the next one.
-Whatever is put into the chains comes through here, so that they can go back: see ``timeline``.
+Whatever is put into the chains comes through here, so that they can go back: see ``timeline``. Between two ticks others
+in the event loop have their share of time, however late the clock is: see ``loop_share``.
 """
 
 import asyncio
+import logging
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 
 from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt, RelaySealed
 from relaycast_collator.header import Header
-from relaycast_node.block_time import BlockTime
+from relaycast_node.block_time import BlockTime, block_time_text
 from relaycast_node.chain.exceptions import CannotGoBack, UnknownBlock
 from relaycast_node.chain.genesis import ModelledTime, Token, serve_parachain, serve_relay_chain
 from relaycast_node.chain.served_block import ServedBlock
@@ -32,6 +35,7 @@ from relaycast_node.journal.entries import (
 )
 from relaycast_node.journal.input_log import InputLog
 from relaycast_node.live_dump import LiveDump
+from relaycast_node.loop_share import LoopShare
 from relaycast_node.timed_workload import TimedWorkload
 from relaycast_node.timeline import ChainId, Idle, Offers, Tick, Timeline, Workload
 from relaycast_xcm import ParaId
@@ -41,6 +45,17 @@ REAL_RUNTIMES = "chains of real runtimes cannot go back"
 """Their states could, but what the runtimes keep beside them is not known here."""
 
 MOST_SNAPSHOTS = 64
+
+PACE_BLOCKS = 16
+"""Blocks over which the reached pace is measured."""
+
+LATE = 1.1
+"""The pace is not kept where blocks take this much longer than the block time."""
+
+LATE_LINE_SECONDS = 60.0
+"""Least time between two lines about a pace that is not kept."""
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class Live:
@@ -78,6 +93,9 @@ class Live:
         self._log = InputLog()
         self._block_time = block_time
         self._changed = asyncio.Event()
+        self._share = LoopShare()
+        self._built_at: deque[float] = deque(maxlen=PACE_BLOCKS + 1)
+        self._late_line_at: float | None = None
         self._noted: list[ServedBlock] = []
         self._snapshots: dict[int, ChainsSnapshot | None] = {}
         self._snapshot_count = 0
@@ -138,6 +156,11 @@ class Live:
         for _ in range(count):
             self._pass_tick()
         return self._noted
+
+    async def build(self) -> list[ServedBlock]:
+        """Let one tick pass as ``new_block`` does, after others in the event loop had their share of time."""
+        async with self._share.piece(in_a_hurry=True):
+            return self.new_block()
 
     def _pass_tick(self) -> None:
         take_back = self._log.note(TickEntry())
@@ -304,7 +327,11 @@ class Live:
         return chain.best.number if block is None else block.number
 
     async def run(self) -> None:
-        """Let ticks pass as the block time says, until this is cancelled."""
+        """Let ticks pass as the block time says, until this is cancelled.
+
+        A tick that took t is followed by the next one t later at the earliest, so that others in the event loop have
+        half of the time. Ticks that come late are not made up for. The log says when the pace is not kept.
+        """
         loop = asyncio.get_running_loop()
         due = loop.time()
         while True:
@@ -314,13 +341,39 @@ class Live:
                     await self._changed.wait()
             if self._changed.is_set():
                 self._changed.clear()
+                self._built_at.clear()
                 if self._block_time == "instant" and any(it.pool.pending() for it in self.served()):
-                    self.new_block()
+                    await self.build()
                 due = loop.time() + (0 if isinstance(self._block_time, str) else self._block_time)
                 continue
             assert not isinstance(self._block_time, str), "without a period nothing is due"
-            self.new_block()
+            async with self._share.piece():
+                if self._changed.is_set():  # while the tick waited for its turn
+                    continue
+                self.new_block()
             due = max(due + self._block_time, loop.time())
+            self._built_at.append(loop.time())
+            self._tell_late_pace()
+
+    @property
+    def reached_block_time(self) -> float | None:
+        """Seconds between the newest blocks of the clock where these come later than the block time says."""
+        if isinstance(self._block_time, str) or len(self._built_at) <= PACE_BLOCKS:
+            return None
+        reached = (self._built_at[-1] - self._built_at[0]) / PACE_BLOCKS
+        return reached if reached > LATE * self._block_time else None
+
+    def _tell_late_pace(self) -> None:
+        reached, now = self.reached_block_time, self._built_at[-1]
+        if reached is None or (self._late_line_at is not None and now < self._late_line_at + LATE_LINE_SECONDS):
+            return
+        self._late_line_at = now
+        _LOGGER.warning(
+            "block time: asked for a block every %s, reached one every %.3gs over the last %d blocks",
+            block_time_text(self._block_time),
+            reached,
+            PACE_BLOCKS,
+        )
 
     def _wake(self) -> None:
         if self._block_time == "instant":

@@ -55,26 +55,36 @@ def test_a_request_that_waits_as_long_as_it_is_told_is_let_in() -> None:
 def test_in_no_stretch_of_time_more_is_let_in_than_a_burst_and_the_rate(
     a_second: int, waits: list[tuple[int, int]]
 ) -> None:
-    clock = VirtualClock(0)
+    clock = VirtualClock()
     rates = RequestRates(a_second, clock=clock)
     let_in = []
     for wait_ns, count in waits:
-        clock.set(clock.now_ns() + wait_ns)
-        let_in += [clock.now_ns()] * taken(rates, "a", count)
+        asyncio.run(clock.advance(wait_ns / SECOND))
+        let_in += [clock.passed_ns()] * taken(rates, "a", count)
     for first, begin in enumerate(let_in):
         for last in range(first, len(let_in)):
             allowed = a_second * (BURST_SECONDS + (let_in[last] - begin) / SECOND)
             assert last - first + 1 <= math.floor(allowed + 1e-6)
 
 
-def test_a_clock_that_is_set_back_locks_nobody_out_for_longer_than_a_burst() -> None:
+@pytest.mark.parametrize("step_seconds", [-86_400, 86_400])
+def test_a_clock_that_is_set_refuses_nothing_and_lets_nothing_more_in(step_seconds: int) -> None:
     clock = VirtualClock()
     rates = RequestRates(10, clock=clock)
-    taken(rates, "a", 25)
-    clock.set(clock.now_ns() - 86_400 * SECOND)
-    assert rates.take("a") == RateExceeded(10, 1)
-    asyncio.run(clock.advance(BURST_SECONDS))
-    assert taken(rates, "a", 100) == 10 * BURST_SECONDS
+    assert taken(rates, "a", 25) == 25
+    clock.set(clock.now_ns() + step_seconds * SECOND)
+    assert rates.take("a") is None
+    assert taken(rates, "a", 100) == 10 * BURST_SECONDS - 26
+
+
+def test_several_requests_are_let_in_together_or_not_at_all() -> None:
+    clock = VirtualClock()
+    rates = RequestRates(10, clock=clock)
+    assert rates.take("a", 30) is None
+    assert rates.take("a", 11) == RateExceeded(10, 1, count=11)
+    assert rates.take("a", 10) is None
+    assert rates.take("a", 25) == RateExceeded(10, 3, count=25)
+    assert rates.refused == 2
 
 
 def test_the_number_of_buckets_is_bounded_and_the_quietest_caller_goes_first() -> None:
@@ -164,17 +174,38 @@ def test_messages_over_a_socket_count_like_requests_and_their_answers_carry_thei
             }
             await socket.send_str("[]")
             assert json.loads(await socket.receive_str())["id"] is None
-            await clock.advance(1)
-            await socket.send_str(json.dumps([ASK] * 100))
-            assert len(json.loads(await socket.receive_str())) == 100
-            await socket.send_str(json.dumps(ASK))
-            assert "result" in json.loads(await socket.receive_str())
-            await socket.send_str(json.dumps(ASK))
-            assert "error" in json.loads(await socket.receive_str())
 
     asyncio.run(run())
 
 
-def test_a_server_lets_in_a_burst_of_twenty_thousand_by_default() -> None:
+def test_a_batch_counts_as_the_requests_in_it() -> None:
+    async def run() -> None:
+        chain = SmallChain({b"key": b"value"})
+        clock = VirtualClock()
+        rates = RequestRates(10, clock=clock)
+        server = Server(SmallLive(chain), title="small", key_names=dict, access=Access(), rates=rates)
+        async with started(server) as client, client.ws_connect(server.url("ws")) as socket:
+            for count, expected in [(30, 30), (10, None), (8, 8)]:  # opening the socket was one, a refused message too
+                await socket.send_str(json.dumps([ASK] * count))
+                answer = json.loads(await socket.receive_str())
+                if expected is None:
+                    assert (answer["id"], answer["error"]["code"]) == (None, -32999)
+                else:
+                    assert len(answer) == expected
+            await clock.advance(BURST_SECONDS)
+            for count, status in [(40, 200), (1, 429)]:
+                async with client.post(server.url("http"), json=[ASK] * count) as response:
+                    assert response.status == status
+            await clock.advance(BURST_SECONDS)
+            async with client.post(server.url("http"), json=[ASK] * 41) as response:
+                assert (response.status, response.headers["Retry-After"]) == (429, "1")
+                error = (await response.json())["error"]
+            at_most = "at most 10 requests a second and 40 at once"
+            assert error["data"] == f"the rate: got 40 more requests, expected {at_most}; try again in 1 s"
+
+    asyncio.run(run())
+
+
+def test_a_server_lets_in_a_burst_of_eighty_thousand_by_default() -> None:
     rates = small_server().rates
-    assert rates.a_second * BURST_SECONDS == 20_000
+    assert rates.a_second * BURST_SECONDS == 80_000

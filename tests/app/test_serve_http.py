@@ -256,6 +256,19 @@ def test_a_body_of_another_type_is_refused() -> None:
     visit(work)
 
 
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "GZIP", "gzip, gzip"])
+def test_an_encoded_body_is_refused_and_not_decoded(encoding: str) -> None:
+    headers = {"Content-Encoding": encoding, "Content-Type": "application/json"}
+
+    async def work(server: Server, client: aiohttp.ClientSession) -> None:
+        body = b"no such encoding"  # who decodes it answers 400
+        async with client.post(server.url("http"), data=body, headers=headers) as response:
+            expected = f"415: Content-Encoding: got '{encoding}', expected none\n"
+            assert (response.status, await response.text()) == (415, expected)
+
+    visit(work)
+
+
 def test_connections_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(application, "MOST_CONNECTIONS", 2)
 

@@ -99,7 +99,7 @@ Dialect = Annotated[
 ]
 RateLimit = Annotated[
     int | None,
-    Parameter(name="--rate-limit", help="requests a second of each token, else of each address; by default 5000"),
+    Parameter(name="--rate-limit", help="requests a second of each token, else of each address; by default 20000"),
 ]
 
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from aiohttp import WSCloseCode, hdrs, web
 
+from relaycast.refusal import shown
 from relaycast.serve.access import Access
 from relaycast.serve.faces import Faces
 from relaycast.serve.live_feed import LiveFeed
 from relaycast.serve.request_rates import Admission, RateExceeded, RequestRates, caller_at
-from relaycast.serve.socket import serve_socket
+from relaycast.serve.socket import has_left, serve_socket
 from relaycast_gateway.cloudevents.caller import Caller
 from relaycast_gateway.gateway import Gateway
 from relaycast_gateway.routes import OPERATORS_PATHS, GatewayRoutes, is_gateway_path, refusal_response
@@ -89,7 +90,7 @@ class Application:
         is_preflight = request.method == hdrs.METH_OPTIONS and origin is not None
         proves_itself = is_preflight or request.path == WAMP_PATH  # a session does so, browsers send no header there
         is_gateways = self.gateway is not None and is_gateway_path(request.path)
-        too_fast = None if request.path in _PROBES else self._admission(request)()
+        too_fast = None if request.path in _PROBES else self._admission(request)(1)
         if too_fast is None and refused is not None and not (proves_itself and refused[0] == 401):
             status, reason = refused
             plain = web.Response(status=status, text=f"{reason}\n")
@@ -124,7 +125,7 @@ class Application:
         """Return the rate limit of the sender: by its token, or by its address where the token is unknown."""
         found = self.access.caller(request.headers.get(hdrs.AUTHORIZATION)) if self.access.tokens else None
         caller = caller_at(request.remote or "") if found is None else f"token {found.name}"
-        return lambda: self.rates.take(caller)
+        return lambda count: self.rates.take(caller, count)
 
     def _caller(self, request: web.Request) -> Caller:
         found = self.access.caller(request.headers.get(hdrs.AUTHORIZATION))
@@ -142,13 +143,13 @@ class Application:
 
     async def _relay_post(self, request: web.Request) -> web.Response:
         assert self.node is not None
-        return await _answer(request, self.node.relay)
+        return await self._answer(request, self.node.relay)
 
     async def _parachain(self, request: web.Request) -> web.StreamResponse:
         return await self._socket(request, self._rpc_of(request))
 
     async def _parachain_post(self, request: web.Request) -> web.Response:
-        return await _answer(request, self._rpc_of(request))
+        return await self._answer(request, self._rpc_of(request))
 
     def _rpc_of(self, request: web.Request) -> JsonRpc:
         assert self.node is not None
@@ -166,6 +167,28 @@ class Application:
         if len(self.sockets) >= MOST_CONNECTIONS:
             raise web.HTTPServiceUnavailable(reason=f"Too many connections: the limit is {MOST_CONNECTIONS}")
         return await serve_socket(request, rpc, self.sockets, self._admission(request))
+
+    async def _answer(self, request: web.Request, rpc: JsonRpc) -> web.Response:
+        if request.content_type != JSON:
+            raise web.HTTPUnsupportedMediaType(reason=f"Content-Type: got {request.content_type}, expected {JSON}")
+        encoding = request.headers.get(hdrs.CONTENT_ENCODING, "identity")
+        if encoding.lower() != "identity":
+            raise web.HTTPUnsupportedMediaType(reason=f"Content-Encoding: got {shown(encoding)}, expected none")
+        try:
+            data = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            return web.Response(status=413, body=too_big_request(), content_type=JSON)
+        admission, excess = self._admission(request), list[RateExceeded]()
+
+        def admit(count: int) -> RateExceeded | None:
+            too_fast = admission(count)
+            excess.extend(() if too_fast is None else (too_fast,))
+            return too_fast
+
+        answer = await rpc.answer(data, RpcSession(subscribes=False, has_left=lambda: has_left(request), admit=admit))
+        if excess:
+            return _too_fast(request, excess[0], is_gateways=False)
+        return web.Response(body=answer or b"", content_type=JSON)
 
     async def _live(self, request: web.Request) -> web.StreamResponse:
         if self.feed.watchers >= MOST_WATCHERS:
@@ -194,17 +217,6 @@ def _add_canisters(router: web.UrlDispatcher, face: "GatewayCanisters", access: 
     from relaycast_gateway.icrc_routes import IcrcRoutes  # noqa: PLC0415
 
     IcrcRoutes(face.wire, callers_of(access), listing=face.listing, is_reserved=face.is_reserved).add_to(router)
-
-
-async def _answer(request: web.Request, rpc: JsonRpc) -> web.Response:
-    if request.content_type != JSON:
-        raise web.HTTPUnsupportedMediaType(reason=f"Content-Type: got {request.content_type}, expected {JSON}")
-    try:
-        data = await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        return web.Response(status=413, body=too_big_request(), content_type=JSON)
-    answer = await rpc.answer(data, RpcSession(subscribes=False))
-    return web.Response(body=answer or b"", content_type=JSON)
 
 
 def _too_fast(request: web.Request, excess: RateExceeded, *, is_gateways: bool) -> web.Response:

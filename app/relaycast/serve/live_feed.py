@@ -186,9 +186,14 @@ class LiveFeed:
 
     def _flush(self) -> None:
         news, self._new = self._new, {"blocks": [], "publications": [], "proofs": []}
-        event = _event("news", {**news, "blockTime": block_time_text(self._live.block_time)})
+        event = _event("news", {**news, "blockTime": self._pace()})
         for queue in tuple(self._queues):
             self._put(queue, event)
+
+    def _pace(self) -> str:
+        """Return the block time, and the one that is reached where blocks come later."""
+        asked, reached = block_time_text(self._live.block_time), self._live.reached_block_time
+        return asked if reached is None else f"{asked} asked, {reached:.3g}s reached"
 
     def _note_subscriptions(self) -> None:
         """Tell browsers of subscriptions a moment later, of everything that changed until then."""
@@ -271,7 +276,7 @@ class LiveFeed:
             "blocks": list(self._blocks),
             "publications": list(self._publications),
             "proofs": [row for rows in self._proofs.values() for row in rows],
-            "blockTime": block_time_text(self._live.block_time),
+            "blockTime": self._pace(),
             **shown,
         }
 

@@ -1,11 +1,11 @@
 """How many requests a second each caller may make: a bucket of requests that refills steadily.
 
 A caller is the name of a token, else the client's address; of IPv6 the network of 64 bits that a client draws its
-addresses from. A request is an HTTP request or a JSON-RPC message over a WebSocket; a batch is one. Messages of WAMP
-sessions are not counted.
+addresses from. A request is an HTTP request or a JSON-RPC message over a WebSocket; a batch counts as the requests in
+it. Messages of WAMP sessions are not counted.
 
 Law: memory is bounded. Beyond ``MOST_CALLERS`` the caller that was quiet for longest is forgotten; a bucket is full
-again after ``BURST_SECONDS``. A clock that is set back locks nobody out for longer than that.
+again after ``BURST_SECONDS``. A system clock that is set changes nothing.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from math import ceil
 
 from relaycast_gateway.clock import SECOND, Clock, SystemClock
 
-REQUESTS_A_SECOND = 5_000
+REQUESTS_A_SECOND = 20_000
 BURST_SECONDS = 4
 """A bucket holds as many requests as come in this time."""
 
@@ -25,18 +25,22 @@ MOST_CALLERS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class RateExceeded:
-    """A request beyond the limit of ``a_second``."""
+    """``count`` requests beyond the limit of ``a_second``."""
 
     a_second: int
     retry_seconds: int
+    count: int = 1
 
     def __str__(self) -> str:
-        expected = f"at most {self.a_second:,} requests a second"
-        return f"the rate: got more requests, expected {expected}; try again in {self.retry_seconds} s"
+        got, at_once = "more requests", ""
+        if self.count > 1:
+            got, at_once = f"{self.count:,} more requests", f" and {self.a_second * BURST_SECONDS:,} at once"
+        expected = f"at most {self.a_second:,} requests a second{at_once}"
+        return f"the rate: got {got}, expected {expected}; try again in {self.retry_seconds} s"
 
 
-Admission = Callable[[], RateExceeded | None]
-"""Takes one request of a caller who is known."""
+Admission = Callable[[int], RateExceeded | None]
+"""Takes a number of requests of a caller who is known, all of them or none."""
 
 
 class RequestRates:
@@ -54,18 +58,21 @@ class RequestRates:
     def __len__(self) -> int:
         return len(self._full_at)
 
-    def take(self, caller: str) -> RateExceeded | None:
-        """Take one request out of a caller's bucket; return why not where it is empty."""
-        now = self._clock.now_ns()
-        full_at = min(max(self._full_at.pop(caller, 0), now), now + self._burst_ns) + self._step_ns
-        missing_ns = full_at - now - self._burst_ns
+    def take(self, caller: str, count: int = 1) -> RateExceeded | None:
+        """Take ``count`` requests out of a caller's bucket; return why not where it holds fewer."""
+        now = self._clock.passed_ns()
+        full_at = max(self._full_at.pop(caller, now), now)
+        missing_ns = full_at + count * self._step_ns - now - self._burst_ns
+        excess = None
         if missing_ns > 0:
-            full_at -= self._step_ns
             self.refused += 1
+            excess = RateExceeded(self.a_second, ceil(missing_ns / SECOND), count)
+        else:
+            full_at += count * self._step_ns
         self._full_at[caller] = full_at
         if len(self._full_at) > MOST_CALLERS:
             del self._full_at[next(iter(self._full_at))]
-        return RateExceeded(self.a_second, ceil(missing_ns / SECOND)) if missing_ns > 0 else None
+        return excess
 
 
 @lru_cache(maxsize=MOST_CALLERS)

@@ -111,6 +111,7 @@ class Server:
             logger=REQUEST_LOG,
             shutdown_timeout=CLOSING_SECONDS,
             handle_signals=False,
+            auto_decompress=False,  # a small body may stand for gigabytes
         )
         await runner.setup()
         try:

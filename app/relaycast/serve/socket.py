@@ -25,13 +25,13 @@ async def serve_socket(
     )
     await socket.prepare(request)
     open_sockets.add(socket)
-    session = RpcSession()
+    session = RpcSession(has_left=lambda: has_left(request), admit=admit)
     writer = asyncio.create_task(_write(socket, session))
     session.outbox.on_cut_off = lambda reason: _cut_off(request, socket, writer, reason)
     try:
         async for message in socket:
             if message.type in {WSMsgType.TEXT, WSMsgType.BINARY}:
-                too_fast = admit()
+                too_fast = admit(1)
                 if too_fast is None:
                     await rpc.receive(message.data, session)
                 else:
@@ -44,6 +44,11 @@ async def serve_socket(
         with suppress(asyncio.CancelledError):
             await writer
     return socket
+
+
+def has_left(request: web.Request) -> bool:
+    """Return whether the client of a request is gone."""
+    return request.transport is None or request.transport.is_closing()
 
 
 async def _write(socket: web.WebSocketResponse, session: RpcSession) -> None:

@@ -14,6 +14,7 @@ from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import U32, AnyJson, BlockHash, HexBytes, Misfit, reader_of
 from relaycast_node.rpc.rpc_error import client_error, invalid_params
 from relaycast_node.rpc.served import Served
+from relaycast_node.rpc.session import ClientLeft, RpcSession
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_trie import CHILD_STORAGE_PREFIX, blake2_256
 from relaycast_trie.nibbles import digits
@@ -27,11 +28,14 @@ KEY_BYTES = 32
 _hex = reader_of(HexBytes)
 
 
-@GROUP.method("dev_newBlock")
-def new_block(served: Served, count: AnyJson = 1, calls: list[HexBytes] | None = None) -> str:
-    """Put ``calls`` (extrinsics) into the pool, build blocks, and return the hash of this chain's best block.
+@GROUP.session_method("dev_newBlock")
+async def new_block(
+    served: Served, session: RpcSession, count: AnyJson = 1, calls: list[HexBytes] | None = None
+) -> str:
+    """Put ``calls`` (extrinsics) into the pool, build blocks, and return the hash of this chain's best block then.
 
-    An object with both is taken too: ``{"count": 2, "calls": [..]}``.
+    An object with both is taken too: ``{"count": 2, "calls": [..]}``. Others are served between two of the blocks, and
+    may build blocks or move the head there. No further blocks are built for a client that left.
     """
     if isinstance(count, dict):
         wanted, calls = count.get("count", 1), _calls_in(count, calls)
@@ -40,7 +44,10 @@ def new_block(served: Served, count: AnyJson = 1, calls: list[HexBytes] | None =
     number = _count(wanted)
     for call in calls or []:
         submitted(served, call)
-    served.live.new_block(number)
+    for _ in range(number):
+        if session.has_left():
+            raise ClientLeft
+        await served.live.build()
     return hexed(served.chain.best.hash)
 
 

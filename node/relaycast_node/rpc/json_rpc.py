@@ -2,11 +2,14 @@
 
 Law: whatever comes in, what goes out is an answer of JSON-RPC or nothing at all. Requests without an id are
 notifications of the client, which a node neither answers nor carries out.
+
+Clients take turns, also between the requests of a batch and between the messages of one connection. What is under way
+for a client that left is dropped; what it changed stays.
 """
 
-import asyncio
 import logging
-from time import perf_counter
+from contextlib import suppress
+from inspect import iscoroutine
 from typing import Any
 
 import msgspec
@@ -28,7 +31,7 @@ from relaycast_node.rpc.rpc_error import (
     over_limit,
     parse_error,
 )
-from relaycast_node.rpc.session import RpcSession
+from relaycast_node.rpc.session import ClientLeft, RpcSession
 from relaycast_trie.exceptions import MissingNode
 
 log = logging.getLogger(__name__)
@@ -38,9 +41,6 @@ MOST_REQUEST_BYTES = MOST_RESPONSE_BYTES = 15 * 1024 * 1024
 
 MOST_BATCH = 10_000
 """Requests in one batch."""
-
-TURN_SECONDS = 0.002
-"""How long a batch works before others have their turn."""
 
 Id = str | int | None
 _encoder = msgspec.json.Encoder()
@@ -82,21 +82,26 @@ class JsonRpc:
         self.served = served
 
     async def receive(self, message: bytes | str, session: RpcSession) -> None:
-        """Answer a message into the session's outbox; waits while there is no room."""
+        """Answer a message into the session's outbox; waits while there is no room, and lets others have their turn."""
         await session.outbox.room()
         answer = await self.answer(message, session)
         if answer is not None:
             session.outbox.put(answer)
         session.start()
+        with suppress(ClientLeft):
+            await session.rest()
 
     async def answer(self, message: bytes | str, session: RpcSession) -> bytes | None:
-        """Return the answer to a message in JSON, ``None`` where there is none."""
+        """Return the answer to a message in JSON, ``None`` where there is none, or nobody who waits for it."""
         if len(message) > MOST_REQUEST_BYTES:
             return too_big_request()
         data = message.encode("utf-8", "surrogatepass") if isinstance(message, str) else message
-        if data.lstrip(b" \t\r\n")[:1] == b"[":
-            return await self._answer_batch(data, session)
-        return self._answer_one(data, session)
+        try:
+            if data.lstrip(b" \t\r\n")[:1] == b"[":
+                return await self._answer_batch(data, session)
+            return await self._answer_one(data, session)
+        except ClientLeft:
+            return None
 
     async def _answer_batch(self, data: bytes, session: RpcSession) -> bytes | None:
         try:
@@ -107,22 +112,23 @@ class JsonRpc:
             return _refused(None, invalid_request("an empty batch"))
         if len(requests) > MOST_BATCH:
             return _refused(None, over_limit(TOO_BIG_BATCH, "The batch request was too large", MOST_BATCH))
+        too_fast = session.admit(len(requests) - 1)
+        if too_fast is not None:
+            return rate_exceeded(None, str(too_fast))
         answers: list[bytes] = []
-        room, turn_ends = MOST_RESPONSE_BYTES, perf_counter() + TURN_SECONDS
+        room = MOST_RESPONSE_BYTES
         for request in requests:
-            answer = self._answer_one(bytes(request), session)
+            answer = await self._answer_one(bytes(request), session)
             if answer is not None:
                 answers.append(answer)
                 room -= len(answer) + 1
                 if room < 0:
                     message = "The batch response was too large"
                     return _refused(None, over_limit(TOO_BIG_BATCH_RESPONSE, message, MOST_RESPONSE_BYTES))
-            if perf_counter() > turn_ends:
-                await asyncio.sleep(0)
-                turn_ends = perf_counter() + TURN_SECONDS
+            await session.rest()
         return b"[" + b",".join(answers) + b"]" if answers else None
 
-    def _answer_one(self, data: bytes, session: RpcSession) -> bytes | None:
+    async def _answer_one(self, data: bytes, session: RpcSession) -> bytes | None:
         try:
             request = _requests.decode(data)
         except msgspec.ValidationError as error:
@@ -135,7 +141,10 @@ class JsonRpc:
         try:
             if request.jsonrpc != "2.0":
                 raise invalid_request('jsonrpc is not "2.0"')
-            return _encoded(number, self._call(request, session))
+            result = self._call(request, session)
+            return _encoded(number, await result if iscoroutine(result) else result)
+        except ClientLeft:
+            raise
         except RpcError as error:
             return _refused(number, error)
         except Exception as error:

@@ -2,12 +2,15 @@
 
 INVARIANT: what waits for a client is bounded. A client that reads its answers too slowly gets no more of them until it
 reads. Notifications cannot wait: a client that falls behind with them is cut off with a reason.
+
+Clients take turns: whoever works for one calls ``RpcSession.rest`` after each small piece of work.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from secrets import token_hex
+from time import perf_counter
 
 from relaycast_node.rpc.rpc_error import (
     INTERNAL_ERROR,
@@ -19,8 +22,15 @@ from relaycast_node.rpc.rpc_error import (
 MOST_SUBSCRIPTIONS = 1_024
 """Open subscriptions that one client may have: the default of a Substrate node."""
 
+TURN_SECONDS = 0.002
+"""How long one client is worked for before others have their turn."""
+
 MOST_WAITING_MESSAGES = 1_024
 MOST_WAITING_BYTES = 16 * 1024 * 1024
+
+
+class ClientLeft(Exception):
+    """Nobody waits for an answer any more."""
 
 
 class ClientOutbox:
@@ -185,9 +195,25 @@ class Subscription:
 
 
 class RpcSession:
-    """One client of one chain; without ``subscribes`` it is asked and answered once, as over HTTP."""
+    """One client of one chain; without ``subscribes`` it is asked and answered once, as over HTTP.
 
-    def __init__(self, *, subscribes: bool = True, outbox: ClientOutbox | None = None) -> None:
+    ``has_left`` says whether its connection is gone. ``admit`` takes a number of requests beside those that were
+    admitted already, and returns why they come too fast, else ``None``. ``clock`` gives seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        subscribes: bool = True,
+        outbox: ClientOutbox | None = None,
+        has_left: Callable[[], bool] = lambda: False,
+        admit: Callable[[int], object | None] = lambda _: None,
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self.has_left = has_left
+        self.admit = admit
+        self._clock = clock
+        self._turn_ends = clock()
         self.outbox = ClientOutbox() if outbox is None else outbox
         self.subscriptions: dict[str, Subscription] = {}
         self.kept: dict[str, object] = {}
@@ -197,6 +223,14 @@ class RpcSession:
         self._new: list[Subscription] = []
         self._later: list[Callable[[], None]] = []
         self._endings: dict[str, Callable[[], None]] = {}
+
+    async def rest(self) -> None:
+        """Let others work if this client's turn is over; raises ``ClientLeft``."""
+        if self._clock() >= self._turn_ends:
+            await asyncio.sleep(0)
+            self._turn_ends = self._clock() + TURN_SECONDS
+            if self.has_left():
+                raise ClientLeft
 
     def open(self, notification: str) -> Subscription:
         """Return a new subscription; raises ``RpcError`` where there can be none."""
