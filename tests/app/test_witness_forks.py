@@ -160,10 +160,10 @@ def wide_fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedNetwor
 def test_the_new_interface_tells_a_gap_as_an_error_of_the_operation(wide_fork: ServedNetwork) -> None:
     relay = wide_fork._server.live.relay
     state = relay.state_at(relay.best.hash)
-    view = StorageView.of(relay, relay.best.hash, None)
+    view = StorageView(relay, relay.best.hash)
     for kind in TYPES:
         with pytest.raises(MissingNode):
-            list(view.items(StorageQuery(NOBODY, kind)))
+            list(view.items([StorageQuery(NOBODY, kind)]))
     assert state.get(account_keys(FERDIE)[0])
 
 

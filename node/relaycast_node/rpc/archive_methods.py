@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator
 from heapq import merge
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 import msgspec
 
 from relaycast_node.chain.exceptions import ChainRefusal, UnknownBlock
-from relaycast_node.rpc.faces import StateFace
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import U32, AnyJson, BlockHash, HexBytes, Misfit, reader_of
 from relaycast_node.rpc.rpc_error import invalid_params
 from relaycast_node.rpc.served import Served
 from relaycast_node.rpc.session import Subscription
-from relaycast_node.rpc.storage_queries import HASH, VALUE, StorageQuery, StorageView, queries_of
+from relaycast_node.rpc.storage_queries import HASH, KEYS_OF_A_STEP, VALUE, StorageQuery, StorageView, queries_of
 from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_trie import blake2_256
 from relaycast_trie.exceptions import MissingNode
@@ -80,20 +79,22 @@ def storage(
 ) -> None:
     """Tell storage items of a block one by one, then that there are no more."""
     queries = queries_of(items, are_paged=True)
-    subscription.stream(map(msgspec.json.encode, _storage_events(served, at, queries, child_trie)))
+    subscription.stream(_encoded(_storage_events(served, at, queries, child_trie)))
+
+
+def _encoded(events: Iterator[dict[str, object] | None]) -> Iterator[bytes | None]:
+    return (None if event is None else msgspec.json.encode(event) for event in events)
 
 
 def _storage_events(
     served: Served, at: bytes, queries: list[StorageQuery], child: bytes | None
-) -> Iterator[dict[str, object]]:
+) -> Iterator[dict[str, object] | None]:
     if served.chain.block(at) is None:
         yield {"event": "storageError", "error": f"there is no block {hexed(at)}"}
         return
     try:
-        view = StorageView.of(served.chain, at, child)
-        for query in queries:
-            for item in view.items(query):
-                yield {"event": "storage", **item, **_of_child(child)}
+        for item in StorageView(served.chain, at, child).items(queries):
+            yield None if item is None else {"event": "storage", **item, **_of_child(child)}
     except StateDiscarded as discarded:
         yield {"event": "storageError", "error": str(discarded)}
         return
@@ -123,23 +124,27 @@ def storage_diff(
     wanted = [
         _wanted(item, f"items[{index}]") for index, item in enumerate(items or [{"key": "0x", "returnType": VALUE}])
     ]
-    subscription.stream(map(msgspec.json.encode, _diff_events(served, at, previous_hash, wanted)))
+    subscription.stream(_encoded(_diff_events(served, at, previous_hash, wanted)))
 
 
 def _diff_events(
     served: Served, at: bytes, previous_hash: bytes | None, wanted: list[Wanted]
-) -> Iterator[dict[str, object]]:
+) -> Iterator[dict[str, object] | None]:
     block = served.chain.block(at)
     before = previous_hash if block is None or previous_hash is not None else block.header.parent_hash
     missing = at if block is None or before is None else before
     if block is None or before is None or served.chain.block(before) is None:
         yield {"event": "storageDiffError", "error": f"there is no block {hexed(missing)}"}
         return
-    new, old = served.chain.state_at(at), served.chain.state_at(before)
     try:
         for prefix, kind, child in wanted:
-            for change in _changes(*_tries(new, old, child), prefix, kind):
-                yield {"event": "storageDiff", **change, **_of_child(child)}
+            for change in _changes(
+                StorageView(served.chain, at, child), StorageView(served.chain, before, child), prefix, kind
+            ):
+                yield None if change is None else {"event": "storageDiff", **change, **_of_child(child)}
+    except StateDiscarded as discarded:
+        yield {"event": "storageDiffError", "error": str(discarded)}
+        return
     except MissingNode as error:
         yield {"event": "storageDiffError", "error": f"MissingNode: {error}"}
         return
@@ -166,21 +171,25 @@ def _bytes_in(value: Any, place: str) -> bytes:
     return data
 
 
-def _tries(new: StateFace, old: StateFace, child: bytes | None) -> tuple[StateFace, StateFace]:
-    return (new, old) if child is None else (new.child(child), old.child(child))
+def _changes(new: StorageView, old: StorageView, prefix: bytes, kind: str) -> Iterator[dict[str, object] | None]:
+    """Yield what differs under a prefix, ``None`` after a step."""
+    after: bytes | None = None
+    while True:
+        now, then = new.state(), old.state()
+        keys = groupby(merge(now.keys(prefix, after=after), then.keys(prefix, after=after)))
+        step = [(key, now.get(key), then.get(key)) for key, _ in islice(keys, KEYS_OF_A_STEP)]
+        yield from [_change(key, value, before, kind) for key, value, before in step if value != before]
+        if len(step) < KEYS_OF_A_STEP:
+            return
+        after = step[-1][0]
+        yield None
 
 
-def _changes(new: StateFace, old: StateFace, prefix: bytes, kind: str) -> Iterator[dict[str, object]]:
-    for key, _ in groupby(merge(new.keys(prefix), old.keys(prefix))):
-        value, before = new.get(key), old.get(key)
-        if value == before:
-            continue
-        name = "added" if before is None else "deleted" if value is None else "modified"
-        told: dict[str, object] = {"key": hexed(key), "type": name}
-        shown = before if value is None else value
-        assert shown is not None
-        told[kind] = hexed(shown if kind == VALUE else blake2_256(shown))
-        yield told
+def _change(key: bytes, value: bytes | None, before: bytes | None, kind: str) -> dict[str, object]:
+    name = "added" if before is None else "deleted" if value is None else "modified"
+    shown = before if value is None else value
+    assert shown is not None
+    return {"key": hexed(key), "type": name, kind: hexed(shown if kind == VALUE else blake2_256(shown))}
 
 
 def _of_child(child: bytes | None) -> dict[str, object]:

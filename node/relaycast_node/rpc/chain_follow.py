@@ -5,7 +5,6 @@ too old to be kept, is stopped and has to follow again. Events of an operation c
 """
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 
 import msgspec
 
@@ -32,7 +31,8 @@ FINALIZED_AT_FIRST = 16
 
 ITEMS_AT_A_TIME = 1_000
 BYTES_AT_A_TIME = 1 << 20
-"""A client asks to continue after each of these parts of a large answer."""
+STEPS_AT_A_TIME = 16
+"""A client asks to continue after each of these parts of a large answer, or of a long search."""
 
 Event = dict[str, object]
 
@@ -40,7 +40,7 @@ Event = dict[str, object]
 class StorageOperation:
     """A storage query under way: ``items`` that were not sent yet; ``is_waiting`` for the client to continue."""
 
-    def __init__(self, items: Iterator[Item]) -> None:
+    def __init__(self, items: Iterator[Item | None]) -> None:
         self._items = items
         self.is_waiting = False
         """Whether the client was told to ask for more, and has not asked."""
@@ -48,15 +48,16 @@ class StorageOperation:
     def part(self) -> tuple[list[Item], bool]:
         """Return the next items and whether they are the last."""
         found: list[Item] = []
-        size = 0
-        for item in islice(self._items, ITEMS_AT_A_TIME):
-            found.append(item)
-            size += sum(map(len, item.values()))
-            if size > BYTES_AT_A_TIME:
-                break
-        else:
-            return found, len(found) < ITEMS_AT_A_TIME
-        return found, False
+        size = steps = 0
+        for item in self._items:
+            if item is None:
+                steps += 1
+            else:
+                found.append(item)
+                size += sum(map(len, item.values()))
+            if len(found) >= ITEMS_AT_A_TIME or size > BYTES_AT_A_TIME or steps >= STEPS_AT_A_TIME:
+                return found, False
+        return found, True
 
 
 class ChainFollow:
@@ -118,12 +119,8 @@ class ChainFollow:
         """Return the id of an operation that sends storage items, and a function that starts it."""
         operation_id = self._new_id()
 
-        def items() -> Iterator[Item]:
-            view = StorageView.of(self._served.chain, block_hash, child)
-            for query in queries:
-                yield from view.items(query)
-
-        self._operations[operation_id] = StorageOperation(items())
+        items = StorageView(self._served.chain, block_hash, child).items(queries)
+        self._operations[operation_id] = StorageOperation(items)
         return operation_id, lambda: self._go_on(operation_id)
 
     def knows(self, operation_id: str) -> bool:

@@ -1,15 +1,14 @@
 """``childstate_*`` and child proofs; the child trie is named with its prefix, ``:child_storage:default:``."""
 
-from itertools import islice
-
 from relaycast_node.rpc.faces import StateFace
 from relaycast_node.rpc.header_json import hexed, hexed_or_null
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import U32, BlockHash, HexBytes
-from relaycast_node.rpc.rpc_error import client_error, state_discarded
+from relaycast_node.rpc.rpc_error import client_error
 from relaycast_node.rpc.served import Served
-from relaycast_node.rpc.state_methods import listed_keys, read_proof
-from relaycast_pallets.frame.state import StateDiscarded
+from relaycast_node.rpc.session import RpcSession
+from relaycast_node.rpc.state_methods import listed_keys, listed_pairs, opening, read_proof
+from relaycast_node.rpc.storage_queries import OpenState, pairs_in_steps, values_in_steps
 from relaycast_trie import CHILD_STORAGE_PREFIX, blake2_256
 
 GROUP = MethodGroup()
@@ -36,42 +35,49 @@ def get_storage_size(
     return None if value is None else len(value)
 
 
-@GROUP.method("childstate_getStorageEntries", "childstate_getStorageEntriesAt")
-def get_storage_entries(
-    served: Served, child_storage_key: HexBytes, keys: list[HexBytes], at: BlockHash | None = None
-) -> list[str | None]:
-    child = _child(served, child_storage_key, at)
-    return [hexed_or_null(child.get(key)) for key in keys]
-
-
-@GROUP.method("childstate_getKeys", "childstate_getKeysAt")
-def get_keys(served: Served, child_storage_key: HexBytes, prefix: HexBytes, at: BlockHash | None = None) -> list[str]:
-    return listed_keys(_child(served, child_storage_key, at).keys(prefix))
-
-
-@GROUP.method("childstate_getKeysPaged", "childstate_getKeysPagedAt")
-def get_keys_paged(
+@GROUP.session_method("childstate_getStorageEntries", "childstate_getStorageEntriesAt")
+async def get_storage_entries(
     served: Served,
+    session: RpcSession,
+    child_storage_key: HexBytes,
+    keys: list[HexBytes],
+    at: BlockHash | None = None,
+) -> list[str | None]:
+    child = _opening(served, child_storage_key, at)
+    return [value for _, value in await listed_pairs(session.in_turns(values_in_steps(child, keys)))]
+
+
+@GROUP.session_method("childstate_getKeys", "childstate_getKeysAt")
+async def get_keys(
+    served: Served, session: RpcSession, child_storage_key: HexBytes, prefix: HexBytes, at: BlockHash | None = None
+) -> list[str]:
+    return await listed_keys(session.in_turns(pairs_in_steps(_opening(served, child_storage_key, at), prefix)))
+
+
+@GROUP.session_method("childstate_getKeysPaged", "childstate_getKeysPagedAt")
+async def get_keys_paged(
+    served: Served,
+    session: RpcSession,
     child_storage_key: HexBytes,
     prefix: HexBytes | None,
     count: U32,
     start_key: HexBytes | None = None,
     at: BlockHash | None = None,
 ) -> list[str]:
-    keys = _child(served, child_storage_key, at).keys(prefix or b"", after=start_key or None)
-    return listed_keys(islice(keys, count))
+    child = _opening(served, child_storage_key, at)
+    return await listed_keys(session.in_turns(pairs_in_steps(child, prefix or b"", start_key or None)), most=count)
 
 
-@GROUP.method("state_getChildReadProof")
-def get_child_read_proof(
-    served: Served, child_storage_key: HexBytes, keys: list[HexBytes], at: BlockHash | None = None
+@GROUP.session_method("state_getChildReadProof")
+async def get_child_read_proof(
+    served: Served,
+    session: RpcSession,
+    child_storage_key: HexBytes,
+    keys: list[HexBytes],
+    at: BlockHash | None = None,
 ) -> dict[str, object]:
-    block = served.block(at)
-    try:
-        nodes = served.chain.prove_child(block.hash, _bare(child_storage_key), keys)
-    except StateDiscarded:
-        raise state_discarded(block.hash) from None
-    return read_proof(block, nodes)
+    block, name = served.block(at), _bare(child_storage_key)
+    return await read_proof(session, block, keys, lambda part: served.chain.prove_child(block.hash, name, part))
 
 
 def _value(served: Served, child_storage_key: bytes, key: bytes, at: bytes | None) -> bytes | None:
@@ -79,7 +85,12 @@ def _value(served: Served, child_storage_key: bytes, key: bytes, at: bytes | Non
 
 
 def _child(served: Served, child_storage_key: bytes, at: bytes | None) -> StateFace:
-    return served.state(at).child(_bare(child_storage_key))
+    return _opening(served, child_storage_key, at)()
+
+
+def _opening(served: Served, child_storage_key: bytes, at: bytes | None) -> OpenState:
+    open_state, name = opening(served, at), _bare(child_storage_key)
+    return lambda: open_state().child(name)
 
 
 def _bare(child_storage_key: bytes) -> bytes:

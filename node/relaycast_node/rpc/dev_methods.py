@@ -44,6 +44,7 @@ async def new_block(
     number = _count(wanted)
     for call in calls or []:
         submitted(served, call)
+        await session.rest()
     for _ in range(number):
         if session.has_left():
             raise ClientLeft

@@ -1,17 +1,18 @@
 """``dev_setHead`` and its like: other heads, snapshots, another time, and the whole state in one answer."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from relaycast_node.chain.exceptions import CannotGoBack, UnknownBlock
-from relaycast_node.rpc.faces import StateFace
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import AnyJson, BlockHash, Misfit, reader_of
 from relaycast_node.rpc.rpc_error import TOO_BIG_RESPONSE, client_error, invalid_params, over_limit, unknown_block
 from relaycast_node.rpc.served import Served
-from relaycast_node.rpc.state_methods import MOST_LISTED_BYTES
+from relaycast_node.rpc.session import RpcSession
+from relaycast_node.rpc.state_methods import MOST_LISTED_BYTES, opening
+from relaycast_node.rpc.storage_queries import OpenState, pairs_in_steps
 from relaycast_trie import CHILD_STORAGE_PREFIX
 
 GROUP = MethodGroup()
@@ -63,14 +64,15 @@ def time_travel(served: Served, date: AnyJson) -> int:
     return milliseconds
 
 
-@GROUP.method("dev_dumpState")
-def dump_state(served: Served, at: BlockHash | None = None) -> dict[str, object]:
+@GROUP.session_method("dev_dumpState")
+async def dump_state(served: Served, session: RpcSession, at: BlockHash | None = None) -> dict[str, object]:
     """Return all keys and values after a block, as the ``genesis`` of a raw chain spec has them."""
-    state, room = served.state(at), MOST_LISTED_BYTES
+    open_state, room = opening(served, at), MOST_LISTED_BYTES
     top, children = dict[str, str](), dict[str, dict[str, str]]()
-    for name, trie in _tries(state):
+    names = [key.removeprefix(CHILD_STORAGE_PREFIX) for key in open_state().keys(CHILD_STORAGE_PREFIX)]
+    for name in (None, *names):
         held = top if name is None else children.setdefault(hexed(name), {})
-        for key, value in trie.pairs():
+        async for key, value in session.in_turns(pairs_in_steps(_trie(open_state, name), b"")):
             if name is None and key.startswith(CHILD_STORAGE_PREFIX):
                 continue
             held[hexed(key)] = hexed(value)
@@ -80,12 +82,8 @@ def dump_state(served: Served, at: BlockHash | None = None) -> dict[str, object]
     return {"name": served.chain.name, "genesis": {"raw": {"top": top, "childrenDefault": children}}}
 
 
-def _tries(state: StateFace) -> Iterator[tuple[bytes | None, StateFace]]:
-    """Yield the top trie and each child trie with its bare name."""
-    yield None, state
-    for key in state.keys(CHILD_STORAGE_PREFIX):
-        name = key.removeprefix(CHILD_STORAGE_PREFIX)
-        yield name, state.child(name)
+def _trie(open_state: OpenState, name: bytes | None) -> OpenState:
+    return open_state if name is None else lambda: open_state().child(name)
 
 
 def _allowed(move: Callable[[], T]) -> T:

@@ -153,7 +153,7 @@ class JsonRpc:
     def _call(self, request: _Request, session: RpcSession) -> object:
         method = self.table.find(request.method)
         if method is None:
-            raise method_not_found(request.method, self.table.names)
+            raise method_not_found(request.method, self.table.names if session.takes_hint() else ())
         if method.unsubscribes:
             given = request.params
             first = next(iter(given.values() if isinstance(given, dict) else given or ()), None)

@@ -18,6 +18,9 @@ from relaycast_xcm.primitives import U32_MAX, U64_MAX
 
 HASH_BYTES = 32
 
+MOST_ITEMS = 32_768
+"""Items of a list of keys, hashes or numbers in one request."""
+
 
 class Misfit(ValueError):
     """A value that is none of its kind; ``expected`` says what would be, ``got`` and ``place`` where it is inside."""
@@ -135,6 +138,8 @@ def _list_of(read: Reader) -> Reader:
     def read_list(value: Any) -> list[Any]:
         if not isinstance(value, list):
             raise Misfit(value, "a list")
+        if len(value) > MOST_ITEMS:
+            raise Misfit(value, f"a list of at most {MOST_ITEMS:,} items")
         found: list[Any] = []
         for index, item in enumerate(value):
             try:

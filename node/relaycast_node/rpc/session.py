@@ -8,9 +8,10 @@ Clients take turns: whoever works for one calls ``RpcSession.rest`` after each s
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from secrets import token_hex
 from time import perf_counter
+from typing import TypeVar
 
 from relaycast_node.rpc.rpc_error import (
     INTERNAL_ERROR,
@@ -19,14 +20,21 @@ from relaycast_node.rpc.rpc_error import (
     over_limit,
 )
 
+T = TypeVar("T")
+
 MOST_SUBSCRIPTIONS = 1_024
 """Open subscriptions that one client may have: the default of a Substrate node."""
 
 TURN_SECONDS = 0.002
 """How long one client is worked for before others have their turn."""
 
+MOST_HINTS = 16
+"""Unknown methods for which one client gets the nearest name: looking for it takes longer than most methods."""
+
 MOST_WAITING_MESSAGES = 1_024
 MOST_WAITING_BYTES = 16 * 1024 * 1024
+MESSAGES_OF_A_TURN = 64
+"""Messages that are written to a client before others have their turn, however fast it reads."""
 
 
 class ClientLeft(Exception):
@@ -50,6 +58,7 @@ class ClientOutbox:
         self._drained = asyncio.Event()
         self._drained.set()
         self._closed = False
+        self._taken = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -79,25 +88,36 @@ class ClientOutbox:
     def feed(self, put_next: Callable[[], bool]) -> None:
         """Queue a long answer message by message, no faster than the client reads.
 
-        ``put_next`` queues one message and returns whether there may be more.
+        ``put_next`` queues a message, or does as much work as may be done in one go without one, and returns whether
+        there may be more.
         """
         self._feeds.append(put_next)
         self._refill()
 
     def _refill(self) -> None:
-        """Queue messages of long answers while at least half of the queue is free."""
+        """Queue messages of long answers while at least half of the queue is free, as many as may be in one go."""
         while self._feeds and not self._closed and 2 * len(self._waiting) < self.most_messages:
             if 2 * self.waiting_bytes >= self.most_bytes:
                 return
+            before = len(self._waiting)
             if not self._feeds[0]():
                 self._feeds.popleft()
+            elif len(self._waiting) == before:
+                return
 
     async def get(self) -> bytes | None:
-        """Return the next message, ``None`` once nothing more comes."""
+        """Return the next message, ``None`` once nothing more comes; lets others work from time to time."""
         self._refill()
+        self._taken += 1
+        if self._taken % MESSAGES_OF_A_TURN == 0:
+            await asyncio.sleep(0)
         while not self._waiting:
             if self._closed:
                 return None
+            if self._feeds:
+                await asyncio.sleep(0)
+                self._refill()
+                continue
             self._filled.clear()
             await self._filled.wait()
         message = self._waiting.popleft()
@@ -138,7 +158,7 @@ class Subscription:
         self._head = f'{{"jsonrpc":"2.0","method":"{notification}","params":{{"subscription":"{self.id}","result":'
         self._opening = self._head.encode()
         self._early: list[bytes] | None = []
-        self._results: Iterator[bytes] | None = None
+        self._results: Iterator[bytes | None] | None = None
         self._is_finished = self._is_closed = False
         self._disconnects: list[Callable[[], None]] = []
 
@@ -152,8 +172,11 @@ class Subscription:
         else:
             self._early.append(message)
 
-    def stream(self, results: Iterator[bytes]) -> None:
-        """Send ``results`` in JSON one by one, no faster than the client reads, until it wants no more."""
+    def stream(self, results: Iterator[bytes | None]) -> None:
+        """Send ``results`` in JSON one by one, no faster than the client reads, until it wants no more.
+
+        ``None`` ends what is done in one go.
+        """
         self._results = results
 
     def finish(self) -> None:
@@ -175,12 +198,12 @@ class Subscription:
     def _send_next(self) -> bool:
         if self._results is None:
             return False
-        result = next(self._results, None)
-        if result is None:
-            self.finish()
-            return False
-        self.send(result)
-        return True
+        for result in self._results:
+            if result is not None:
+                self.send(result)
+            return True
+        self.finish()
+        return False
 
     def on_close(self, disconnect: Callable[[], None]) -> None:
         """Call ``disconnect`` when the client is gone or wants no more."""
@@ -214,6 +237,7 @@ class RpcSession:
         self.admit = admit
         self._clock = clock
         self._turn_ends = clock()
+        self._hints = MOST_HINTS
         self.outbox = ClientOutbox() if outbox is None else outbox
         self.subscriptions: dict[str, Subscription] = {}
         self.kept: dict[str, object] = {}
@@ -231,6 +255,19 @@ class RpcSession:
             self._turn_ends = self._clock() + TURN_SECONDS
             if self.has_left():
                 raise ClientLeft
+
+    def takes_hint(self) -> bool:
+        """Return whether this client gets one more of its ``MOST_HINTS``."""
+        self._hints -= 1
+        return self._hints >= 0
+
+    async def in_turns(self, steps: Iterator[T | None]) -> AsyncIterator[T]:
+        """Yield what ``steps`` give; others may work at each ``None``. Raises ``ClientLeft``."""
+        for found in steps:
+            if found is None:
+                await self.rest()
+            else:
+                yield found
 
     def open(self, notification: str) -> Subscription:
         """Return a new subscription; raises ``RpcError`` where there can be none."""

@@ -1,6 +1,6 @@
 """``state_*``: storage at any block, proofs, metadata, the runtime, and subscriptions to storage."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
 import msgspec
@@ -13,13 +13,15 @@ from relaycast_node.rpc.parameters import U32, BlockHash, HexBytes
 from relaycast_node.rpc.rpc_error import (
     INVALID_BLOCK_RANGE,
     INVALID_COUNT,
+    INVALID_PARAMS,
     TOO_BIG_RESPONSE,
     RpcError,
     over_limit,
     state_discarded,
 )
 from relaycast_node.rpc.served import Served
-from relaycast_node.rpc.session import Subscription
+from relaycast_node.rpc.session import RpcSession, Subscription
+from relaycast_node.rpc.storage_queries import OpenState, pairs_in_steps, parts_of, values_in_steps
 from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_trie import blake2_256
 
@@ -30,6 +32,9 @@ MOST_PAGED_KEYS = 1_000
 
 MOST_LISTED_BYTES = 7 * 1024 * 1024
 """Bytes of keys and values that one answer without pages may list. In hexadecimal they are twice as long."""
+
+MOST_QUERIED = 1_000_000
+"""Keys times blocks of one ``state_queryStorage``."""
 
 Pair = tuple[str, str | None]
 
@@ -45,19 +50,24 @@ def get_storage_hash(served: Served, key: HexBytes, at: BlockHash | None = None)
     return None if value is None else hexed(blake2_256(value))
 
 
-@GROUP.method("state_getStorageSize", "state_getStorageSizeAt")
-def get_storage_size(served: Served, key: HexBytes, at: BlockHash | None = None) -> int | None:
+@GROUP.session_method("state_getStorageSize", "state_getStorageSizeAt")
+async def get_storage_size(
+    served: Served, session: RpcSession, key: HexBytes, at: BlockHash | None = None
+) -> int | None:
     """Return the size of a value, or of all values under a prefix."""
-    state = served.state(at)
-    value = state.get(key)
+    open_state = opening(served, at)
+    value = open_state().get(key)
     if value is not None:
         return len(value)
-    return sum(len(it) for _, it in state.pairs(key)) or None
+    size = 0
+    async for _, below in session.in_turns(pairs_in_steps(open_state, key)):
+        size += len(below)
+    return size or None
 
 
-@GROUP.method("state_getKeys")
-def get_keys(served: Served, prefix: HexBytes, at: BlockHash | None = None) -> list[str]:
-    return listed_keys(served.state(at).keys(prefix))
+@GROUP.session_method("state_getKeys")
+async def get_keys(served: Served, session: RpcSession, prefix: HexBytes, at: BlockHash | None = None) -> list[str]:
+    return await listed_keys(session.in_turns(pairs_in_steps(opening(served, at), prefix)))
 
 
 @GROUP.method("state_getKeysPaged", "state_getKeysPagedAt")
@@ -74,15 +84,9 @@ def get_keys_paged(
     return [hexed(key) for key in islice(keys, count)]
 
 
-@GROUP.method("state_getPairs")
-def get_pairs(served: Served, prefix: HexBytes, at: BlockHash | None = None) -> list[Pair]:
-    found: list[Pair] = []
-    room = MOST_LISTED_BYTES
-    for key, value in served.state(at).pairs(prefix):
-        found.append((hexed(key), hexed(value)))
-        room -= len(key) + len(value)
-        _ensure_room(room)
-    return found
+@GROUP.session_method("state_getPairs")
+async def get_pairs(served: Served, session: RpcSession, prefix: HexBytes, at: BlockHash | None = None) -> list[Pair]:
+    return await listed_pairs(session.in_turns(pairs_in_steps(opening(served, at), prefix)))
 
 
 @GROUP.method("state_getMetadata")
@@ -101,55 +105,64 @@ def call(served: Served, method: str, data: HexBytes, at: BlockHash | None = Non
     return hexed(served.call(method, data, at))
 
 
-@GROUP.method("state_getReadProof")
-def get_read_proof(served: Served, keys: list[HexBytes], at: BlockHash | None = None) -> dict[str, object]:
+@GROUP.session_method("state_getReadProof")
+async def get_read_proof(
+    served: Served, session: RpcSession, keys: list[HexBytes], at: BlockHash | None = None
+) -> dict[str, object]:
     block = served.block(at)
-    try:
-        nodes = served.chain.prove(block.hash, keys)
-    except StateDiscarded:
-        raise state_discarded(block.hash) from None
-    return read_proof(block, nodes)
+    return await read_proof(session, block, keys, lambda part: served.chain.prove(block.hash, part))
 
 
-@GROUP.method("state_queryStorageAt")
-def query_storage_at(served: Served, keys: list[HexBytes], at: BlockHash | None = None) -> list[dict[str, object]]:
+@GROUP.session_method("state_queryStorageAt")
+async def query_storage_at(
+    served: Served, session: RpcSession, keys: list[HexBytes], at: BlockHash | None = None
+) -> list[dict[str, object]]:
     block = served.block(at)
-    state = served.state(at)
-    changes = [(key, state.get(key)) for key in dict.fromkeys(keys)]
-    return [_change_set(block, changes)] if changes else []
+    wanted = list(dict.fromkeys(keys))
+    pairs = await listed_pairs(session.in_turns(values_in_steps(opening(served, block.hash), wanted)))
+    return [_change_set(block, pairs)] if pairs else []
 
 
-@GROUP.method("state_queryStorage")
-def query_storage(
-    served: Served, keys: list[HexBytes], from_block: BlockHash, to_block: BlockHash | None = None
+@GROUP.session_method("state_queryStorage")
+async def query_storage(
+    served: Served,
+    session: RpcSession,
+    keys: list[HexBytes],
+    from_block: BlockHash,
+    to_block: BlockHash | None = None,
 ) -> list[dict[str, object]]:
     """Return what the keys held in the first block, then what changed in each block up to the last."""
-    blocks = _range(served, from_block, to_block)
-    wanted = list(dict.fromkeys(keys))
-    state = served.state(blocks[0].hash)
-    last = {key: state.get(key) for key in wanted}
-    sets = [_change_set(blocks[0], last.items())] if last else []
-    for block in blocks[1:]:
-        written = [(key, block.changes[key]) for key in wanted if key in block.changes]
-        changed = [(key, value) for key, value in written if value != last[key]]
+    wanted = _places(keys)
+    blocks = await _range(served, session, from_block, to_block, keys=len(wanted))
+    at_first = session.in_turns(values_in_steps(opening(served, blocks[0].hash), list(wanted)))
+    last = {key: value async for key, value in at_first}
+    sets, room = list[dict[str, object]](), MOST_LISTED_BYTES
+    for block in blocks:
+        if block is blocks[0]:
+            changed = list(last.items())
+        else:
+            changed = [(key, value) for key, value in _among(wanted, block.changes) if value != last[key]]
+        last.update(changed)
         if changed:
-            last.update(changed)
-            sets.append(_change_set(block, changed))
+            room -= sum(len(key) + len(value or b"") for key, value in changed)
+            _ensure_room(room)
+            sets.append(_change_set(block, _in_hex(changed)))
+        await session.rest()
     return sets
 
 
 @GROUP.subscription("state_subscribeStorage", notification="state_storage", unsubscribe=("state_unsubscribeStorage",))
 def subscribe_storage(served: Served, subscription: Subscription, keys: list[HexBytes] | None = None) -> None:
     """Send what the keys hold now, then what blocks change of them; without ``keys`` everything that changes."""
-    wanted = None if keys is None else list(dict.fromkeys(keys))
+    wanted = None if keys is None else _places(keys)
     if wanted:
         state, best = served.state(None), served.chain.best
-        subscription.send(msgspec.json.encode(_change_set(best, [(key, state.get(key)) for key in wanted])))
+        subscription.send(msgspec.json.encode(_change_set(best, _in_hex((key, state.get(key)) for key in wanted))))
 
     def hear(block: BlockFace, changes: Changes) -> None:
-        found = list(changes.items()) if wanted is None else [(it, changes[it]) for it in wanted if it in changes]
+        found = list(changes.items()) if wanted is None else _among(wanted, changes)
         if found:
-            subscription.send(msgspec.json.encode(_change_set(block, found)))
+            subscription.send(msgspec.json.encode(_change_set(block, _in_hex(found))))
 
     subscription.on_close(served.follow_best(hear))
 
@@ -174,19 +187,71 @@ def subscribe_runtime_version(served: Served, subscription: Subscription) -> Non
     subscription.on_close(served.follow_best(hear))
 
 
-def read_proof(block: BlockFace, nodes: Iterable[bytes]) -> dict[str, object]:
+def opening(served: Served, at: bytes | None) -> OpenState:
+    """Return what opens the state that a block left, the best one of this moment for ``None``."""
+    block_hash = served.block(at).hash
+    return lambda: served.state(block_hash)
+
+
+async def read_proof(
+    session: RpcSession, block: BlockFace, keys: list[bytes], prove: Callable[[list[bytes]], Iterable[bytes]]
+) -> dict[str, object]:
+    """Return the nodes that ``prove`` some keys each; raises ``RpcError`` for more than fit into an answer."""
+    nodes, room = dict[bytes, None](), MOST_LISTED_BYTES
+    for part in parts_of(keys) if keys else [keys]:
+        try:
+            more = prove(part)
+        except StateDiscarded:
+            raise state_discarded(block.hash) from None
+        for node in more:
+            if node not in nodes:
+                nodes[node] = None
+                room -= len(node)
+        _ensure_room(room)
+        await session.rest()
     return {"at": hexed(block.hash), "proof": [hexed(node) for node in nodes]}
 
 
-def listed_keys(keys: Iterable[bytes]) -> list[str]:
-    """Return keys in hexadecimal; raises ``RpcError`` for more than fit into an answer."""
+async def listed_keys(pairs: AsyncIterator[tuple[bytes, bytes]], *, most: int | None = None) -> list[str]:
+    """Return ``most`` keys at most in hexadecimal; raises ``RpcError`` for more than fit into an answer."""
     found: list[str] = []
     room = MOST_LISTED_BYTES
-    for key in keys:
+    if most == 0:
+        return found
+    async for key, _ in pairs:
         found.append(hexed(key))
         room -= len(key)
         _ensure_room(room)
+        if len(found) == most:
+            break
     return found
+
+
+async def listed_pairs(pairs: AsyncIterator[tuple[bytes, bytes | None]]) -> list[Pair]:
+    """Return keys and values in hexadecimal; raises ``RpcError`` for more than fit into an answer."""
+    found: list[Pair] = []
+    room = MOST_LISTED_BYTES
+    async for key, value in pairs:
+        found.append((hexed(key), hexed_or_null(value)))
+        room -= len(key) + len(value or b"")
+        _ensure_room(room)
+    return found
+
+
+def _in_hex(pairs: Iterable[tuple[bytes, bytes | None]]) -> list[Pair]:
+    return [(hexed(key), hexed_or_null(value)) for key, value in pairs]
+
+
+def _places(keys: Iterable[bytes]) -> dict[bytes, int]:
+    """Return each key with its place among them."""
+    return {key: place for place, key in enumerate(dict.fromkeys(keys))}
+
+
+def _among(wanted: Mapping[bytes, int], changes: Changes) -> list[tuple[bytes, bytes | None]]:
+    """Return what changed of the wanted keys, in their order; takes as long as the smaller of both is large."""
+    if len(wanted) <= len(changes):
+        return [(key, changes[key]) for key in wanted if key in changes]
+    return sorted(((key, value) for key, value in changes.items() if key in wanted), key=lambda it: wanted[it[0]])
 
 
 def _ensure_room(room: int) -> None:
@@ -194,12 +259,14 @@ def _ensure_room(room: int) -> None:
         raise over_limit(TOO_BIG_RESPONSE, "Response is too big", 2 * MOST_LISTED_BYTES)
 
 
-def _change_set(block: BlockFace, changes: Iterable[tuple[bytes, bytes | None]]) -> dict[str, object]:
-    return {"block": hexed(block.hash), "changes": [(hexed(key), hexed_or_null(value)) for key, value in changes]}
+def _change_set(block: BlockFace, changes: Sequence[Pair]) -> dict[str, object]:
+    return {"block": hexed(block.hash), "changes": changes}
 
 
-def _range(served: Served, first: bytes, last: bytes | None) -> list[BlockFace]:
-    """Return the blocks from ``first`` to ``last``, by their parents."""
+async def _range(
+    served: Served, session: RpcSession, first: bytes, last: bytes | None, *, keys: int
+) -> list[BlockFace]:
+    """Return the blocks from ``first`` to ``last``, by their parents; ``RpcError`` for too many beside the ``keys``."""
     chain = served.chain
     end = chain.best if last is None else chain.block(last)
     start = chain.block(first)
@@ -212,8 +279,15 @@ def _range(served: Served, first: bytes, last: bytes | None) -> list[BlockFace]:
     first_name, last_name = (f"{it.header.number} ({hexed(it.hash)})" for it in (start, end))
     if start.header.number > end.header.number:
         raise _invalid_range(first_name, last_name, "from number > to number")
+    count = end.header.number - start.header.number + 1
+    if keys * count > MOST_QUERIED:
+        got = f"got {keys:,} keys in {count:,} blocks"
+        raise RpcError(
+            INVALID_PARAMS, "Invalid params", f"keys: {got}, expected keys times blocks of at most {MOST_QUERIED:,}"
+        )
     blocks = [end]
     while blocks[-1].header.number > start.header.number:
+        await session.rest()
         parent = chain.block(blocks[-1].header.parent_hash)
         if parent is None:
             reason = f"UnknownBlock: Header was not found in the database: {hexed(blocks[-1].header.parent_hash)}"

@@ -1,16 +1,21 @@
-"""Storage queries of the new JSON-RPC interface: queries of keys, and the items that answer them.
+"""Storage read in steps, and the queries of the new JSON-RPC interface with the items that answer them.
 
 Items come one by one, so that a large answer is never held whole. A value that is not there gives no item.
+
+Law: what reads an unbounded part of a state yields ``None`` after each step, where others may have their turn. Blocks
+may come and go there, so each step opens the state anew and continues behind the last key.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from relaycast_node.rpc.faces import ChainFace, StateFace
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.parameters import HexBytes, Misfit, reader_of
 from relaycast_node.rpc.rpc_error import invalid_params
+from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_trie import CHILD_STORAGE_PREFIX, Branch, blake2_256
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import to_nibbles
@@ -18,6 +23,10 @@ from relaycast_trie.node import Leaf
 from relaycast_trie.node_codec import EMPTY_ROOT, decode_node
 
 Item = dict[str, str]
+
+KEYS_OF_A_STEP = 256
+PROOFS_OF_A_STEP = 8
+"""Merkle values are found by proofs, which take longer than reads."""
 
 VALUE, HASH = "value", "hash"
 MERKLE_VALUE = "closestDescendantMerkleValue"
@@ -68,51 +77,82 @@ def _bytes_in(item: dict[str, Any], name: str, place: str) -> bytes:
     return found
 
 
+OpenState = Callable[[], StateFace]
+"""Opens one state; raises where it is no longer kept."""
+
+
+def pairs_in_steps(
+    open_state: OpenState, prefix: bytes, after: bytes | None = None
+) -> Iterator[tuple[bytes, bytes] | None]:
+    """Yield keys under ``prefix``, those behind ``after`` alone, in order with their values; ``None`` after a step."""
+    while True:
+        state = open_state()
+        step = [(key, state.get(key)) for key in islice(state.keys(prefix, after=after), KEYS_OF_A_STEP)]
+        for key, value in step:
+            assert value is not None
+            yield key, value
+        if len(step) < KEYS_OF_A_STEP:
+            return
+        after = step[-1][0]
+        yield None
+
+
+def values_in_steps(open_state: OpenState, keys: list[bytes]) -> Iterator[tuple[bytes, bytes | None] | None]:
+    """Yield keys with their values; ``None`` after a step."""
+    for part in parts_of(keys):
+        state = open_state()
+        yield from [(key, state.get(key)) for key in part]
+        yield None
+
+
+def parts_of(keys: list[bytes]) -> Iterator[list[bytes]]:
+    """Yield the keys of each step."""
+    return (keys[start : start + KEYS_OF_A_STEP] for start in range(0, len(keys), KEYS_OF_A_STEP))
+
+
 @dataclass(frozen=True, slots=True)
 class StorageView:
     """The state of ``chain`` after a block, or a ``child`` trie of it by its name."""
 
     chain: ChainFace
     block_hash: bytes
-    state: StateFace
     child: bytes | None = None
 
-    @classmethod
-    def of(cls, chain: ChainFace, block_hash: bytes, child: bytes | None) -> "StorageView":
-        """Open a state; raises ``StateDiscarded``."""
-        state = chain.state_at(block_hash)
-        return cls(chain, block_hash, state if child is None else state.child(child), child)
+    def state(self) -> StateFace:
+        """Open the state, or the child trie of it; raises ``StateDiscarded``."""
+        if self.chain.block(self.block_hash) is None:
+            raise StateDiscarded(self.block_hash)
+        state = self.chain.state_at(self.block_hash)
+        return state if self.child is None else state.child(self.child)
 
-    def items(self, query: StorageQuery) -> Iterator[Item]:
-        """Yield what answers a query; raises ``StateDiscarded`` where nothing can be proven now."""
-        return _ANSWERS[query.type](self, query)
+    def items(self, queries: Sequence[StorageQuery]) -> Iterator[Item | None]:
+        """Yield what answers queries, ``None`` after a step; raises ``StateDiscarded`` where there is no answer now."""
+        self.state()
+        work = 0
+        for query in queries:
+            yield from _ANSWERS[query.type](self, query)
+            work += KEYS_OF_A_STEP // PROOFS_OF_A_STEP if query.type == MERKLE_VALUE else 1
+            if work >= KEYS_OF_A_STEP:
+                work = 0
+                yield None
 
     def _value(self, query: StorageQuery) -> Iterator[Item]:
-        key, value = query.key, self.state.get(query.key)
+        key, value = query.key, self.state().get(query.key)
         if value is not None:
             yield {"key": hexed(key), VALUE: hexed(value)}
 
     def _hash(self, query: StorageQuery) -> Iterator[Item]:
-        key, value = query.key, self.state.get(query.key)
+        key, value = query.key, self.state().get(query.key)
         if value is not None:
             yield {"key": hexed(key), HASH: hexed(blake2_256(value))}
 
-    def _values_below(self, query: StorageQuery) -> Iterator[Item]:
-        for key, value in self._pairs_below(query):
-            yield {"key": hexed(key), VALUE: hexed(value)}
+    def _values_below(self, query: StorageQuery) -> Iterator[Item | None]:
+        for found in pairs_in_steps(self.state, query.key, query.after):
+            yield None if found is None else {"key": hexed(found[0]), VALUE: hexed(found[1])}
 
-    def _hashes_below(self, query: StorageQuery) -> Iterator[Item]:
-        for key, value in self._pairs_below(query):
-            yield {"key": hexed(key), HASH: hexed(blake2_256(value))}
-
-    def _pairs_below(self, query: StorageQuery) -> Iterator[tuple[bytes, bytes]]:
-        if query.after is None:
-            yield from self.state.pairs(query.key)
-            return
-        for key in self.state.keys(query.key, after=query.after):
-            value = self.state.get(key)
-            assert value is not None
-            yield key, value
+    def _hashes_below(self, query: StorageQuery) -> Iterator[Item | None]:
+        for found in pairs_in_steps(self.state, query.key, query.after):
+            yield None if found is None else {"key": hexed(found[0]), HASH: hexed(blake2_256(found[1]))}
 
     def _merkle_value(self, query: StorageQuery) -> Iterator[Item]:
         found = self._closest(query.key)
@@ -122,7 +162,8 @@ class StorageView:
     def _closest(self, key: bytes) -> bytes | None:
         """Return the Merkle value of the closest node at or below a key, ``None`` where nothing is below it."""
         block = self.chain.block(self.block_hash)
-        assert block is not None
+        if block is None:
+            raise StateDiscarded(self.block_hash)
         if self.child is None:
             root, nodes = block.header.state_root, self.chain.prove(self.block_hash, [key])
         else:
@@ -134,7 +175,7 @@ class StorageView:
         return closest_merkle_value({blake2_256(node): node for node in nodes}, root, key)
 
 
-_ANSWERS: dict[str, Callable[[StorageView, StorageQuery], Iterator[Item]]] = {
+_ANSWERS: dict[str, Callable[[StorageView, StorageQuery], Iterator[Item | None]]] = {
     VALUE: StorageView._value,
     HASH: StorageView._hash,
     MERKLE_VALUE: StorageView._merkle_value,
