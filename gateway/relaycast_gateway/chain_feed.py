@@ -2,7 +2,8 @@
 
 Law: the events of one block are appended together, in this order: its pallet events as they were deposited, the
 callbacks of its subscriber, and last ``block.imported``. All have the time of the block. The thread that steps the
-chains does not wait for the disk.
+chains does not wait for the disk. With ``by_tick`` all events of a tick are appended together when it has passed: a tick
+that fails announces nothing.
 
 | namespace | of | data |
 |---|---|---|
@@ -16,6 +17,7 @@ A guest tells ``block.imported`` alone: instead of ``callbacks`` it has ``rawEve
 """  # noqa: E501 - rows of a table
 
 import logging
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ from hashlib import blake2b
 from typing import Protocol
 from urllib.parse import quote
 
-from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt, RelaySealed
+from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt, RelaySealed, TickBegan
 from relaycast_collator.header import Header
 from relaycast_gateway.chain_topics import chain_topic
 from relaycast_gateway.icrc16 import NOTHING, Icrc16, array, blob, boolean, map_of, nat, option, text
@@ -44,11 +46,16 @@ from relaycast_xcm import ParaId
 PREFIX = "io.relaycast"
 UPDATED, DELETED, IMPORTED = "subscriber.updated", "subscriber.deleted", "block.imported"
 
+BLOCK_NUMBER, BLOCK_HASH = "ce:blocknumber", "ce:blockhash"
+
 OF_PARACHAINS = frozenset({UPDATED, DELETED, "publisher.disabled", "publisher.enabled"})
 """What the relay chain never tells."""
 
 EVENTS, EVENT_COUNT = storage_prefix("System", "Events"), storage_prefix("System", "EventCount")
 """Where a runtime leaves the events of its last block, and their number."""
+
+ALL_BLOCKS = sys.maxsize
+"""As a number of known blocks: those that are built again tell nothing."""
 
 NS_A_MILLISECOND = 1_000_000
 
@@ -88,8 +95,8 @@ class _Block:
         """Return the headers of an event, which become attributes of a CloudEvent."""
         found = [
             ("ce:source", text(self.path)),
-            ("ce:blocknumber", nat(self.header.number)),
-            ("ce:blockhash", text(f"0x{self.hash.hex()}")),
+            (BLOCK_NUMBER, nat(self.header.number)),
+            (BLOCK_HASH, text(f"0x{self.hash.hex()}")),
         ]
         if self.para_id is not None:
             found.append(("ce:paraid", nat(int(self.para_id))))
@@ -118,6 +125,7 @@ class ChainFeed:
         key_names: KeyNames = dict,
         genesis_hashes: Mapping[int, bytes] | None = None,
         proofs: bool = False,
+        by_tick: bool = False,
     ) -> None:
         self.proofs = proofs
         """Whether each ``data.published`` carries the proof of its value, from the next block on."""
@@ -136,6 +144,10 @@ class ChainFeed:
 
         self._log = log
         self._chains = chains
+        self._by_tick = by_tick
+        self._blocks_of_tick = 0
+        self._drafts_of_tick: list[EventDraft] = []
+        self._awaited = b""
         self._network = quote(network_name, safe="")
         self._prefix = prefix
         self._block_time = block_time
@@ -151,6 +163,7 @@ class ChainFeed:
                 self._sources[para_id] = chain_principal(head.hash)
             elif para_id not in self._sources:
                 raise ValueError(f"genesis_hashes: got none of parachain {para_id}, which is at #{head.number}")
+        self._newest = next(self._announced(self._relay_source, *self._sources.values()), None)
         chains.listeners.append(self.hear)
 
     def publications(self) -> Iterator[tuple[str, bytes]]:
@@ -172,6 +185,44 @@ class ChainFeed:
         """The number of blocks in the log, those of other chains that it had before counted."""
         return self._log.count(f"{self._prefix}.{IMPORTED}")
 
+    @property
+    def announced(self) -> bytes | None:
+        """Hash of the newest block of these chains in the log; ``None`` where it has none, or retention dropped it."""
+        block_hash = None if self._newest is None else self._newest.header(BLOCK_HASH)
+        return None if block_hash is None else bytes.fromhex(block_hash.content[2:])
+
+    def announced_relay_block(self) -> int:
+        """Return the number of the newest relay block in the log, 0 where it has none."""
+        found = next(self._announced(self._relay_source), None)
+        number = None if found is None else found.header(BLOCK_NUMBER)
+        return 0 if number is None else number.content
+
+    def _announced(self, *sources: bytes) -> Iterator[EventRecord]:
+        """Yield the blocks in the log that came from ``sources``, the newest first."""
+        seq = self._log.last_id(f"{self._prefix}.{IMPORTED}")
+        while seq is not None and (record := self._log.get(seq)) is not None:
+            if record.source in sources:
+                yield record
+            seq = record.prev_id
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether blocks that the log has, and that ``resume`` named, were not told again."""
+        return bool(self._awaited) or self.told < self.known_blocks < ALL_BLOCKS
+
+    @property
+    def has_empty_log(self) -> bool:
+        """Whether the log has no event at all."""
+        return self._log.history_start > self._log.last_seq
+
+    def resume(self, known_blocks: int, *, awaited: bytes = b"") -> None:
+        """Append only what chains that are built again tell after their first ``known_blocks`` blocks.
+
+        With ``awaited`` that begins after the block of this hash, which is none of those before the last known one:
+        events that could not be appended when they came are not appended later.
+        """
+        self.known_blocks, self._awaited = known_blocks, awaited
+
     def close(self) -> None:
         """Hear no more."""
         if self.hear in self._chains.listeners:
@@ -180,24 +231,42 @@ class ChainFeed:
     def hear(self, fact: Fact) -> None:
         """Append what a block tells; other facts are no events."""
         self._names = None
+        if isinstance(fact, TickBegan):
+            self._blocks_of_tick = 0
+            self._drafts_of_tick.clear()
         if not isinstance(fact, RelaySealed | BlockBuilt | GuestBuilt):
             return
-        self.told += 1
+        self._blocks_of_tick += 1
         if not isinstance(fact, RelaySealed) and fact.block.header.number == 1:
             self._sources[fact.para_id] = chain_principal(fact.parent.hash)
-        if self.told <= self.known_blocks:
-            return
-        if isinstance(fact, RelaySealed):
-            drafts = list(self._of_relay_block(fact))
-        elif isinstance(fact, BlockBuilt):
-            drafts = list(self._of_parachain_block(fact))
+        number = self.told + self._blocks_of_tick
+        if number <= self.known_blocks or self._awaited:
+            if self._awaited and number >= self.known_blocks and fact.block.header.hash == self._awaited:
+                self.known_blocks, self._awaited = number, b""
         else:
-            drafts = [self._of_guest_block(fact)]
-        self._log.append_soon(drafts).add_done_callback(partial(self._report, len(drafts)))
+            self._drafts_of_tick += self._drafts_of(fact)
+        if not self._by_tick:
+            self.tick_passed()
+
+    def tick_passed(self) -> None:
+        """Append what was told since the tick began; for feeds ``by_tick``."""
+        self.told += self._blocks_of_tick
+        drafts, self._drafts_of_tick, self._blocks_of_tick = self._drafts_of_tick, [], 0
+        if drafts:
+            self._log.append_soon(drafts).add_done_callback(partial(self._report, len(drafts)))
+
+    def _drafts_of(self, fact: RelaySealed | BlockBuilt | GuestBuilt) -> list[EventDraft]:
+        if isinstance(fact, RelaySealed):
+            return list(self._of_relay_block(fact))
+        if isinstance(fact, BlockBuilt):
+            return list(self._of_parachain_block(fact))
+        return [self._of_guest_block(fact)]
 
     def _report(self, events: int, future: "Future[list[EventRecord]]") -> None:
         """Tell that events of a block could not be appended, and that events are appended again: the chains go on."""
         error = future.exception()
+        if error is None:
+            self._newest = future.result()[-1]
         if error is not None:
             if self.error is None:
                 _LOGGER.error("events are being lost: %s", error)

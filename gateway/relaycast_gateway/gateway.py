@@ -120,16 +120,18 @@ class Gateway:
         wamp: "RouterConfig | None" = None,
         icrc: "IcrcSettings | None" = None,
         version: str = "0",
+        first_seq: int = 1,
     ) -> "Gateway":
         """Open what stands in ``folder``, which is made where it is missing; without one all is in memory.
 
+        ``first_seq`` is the number of the first event of a log that never had one.
         Raises ``UnusableLog`` for a folder that cannot be used, and ``WorkFolderInUse`` for one that another process
         has open. ``SinkGuard`` says which entries of ``allow_sink`` are valid.
         """
         if folder is not None:
             _ensure_usable(Path(folder))
         with ExitStack() as held:
-            log = EventLog.open(_file(folder, LOG_FILE), clock=clock, retention=retention)
+            log = EventLog.open(_file(folder, LOG_FILE), clock=clock, retention=retention, first_seq=first_seq)
             held.callback(log.close)
             try:
                 kept = DeliveryStore.open(_file(folder, DELIVERIES_FILE))
@@ -161,8 +163,13 @@ class Gateway:
             made._held = held.pop_all()
             return made
 
-    def follow(self, chains: Chains, network_name: str, *, key_names: KeyNames = dict) -> ChainFeed:
-        """Append what ``chains`` tell to the log, with proofs while a subscription asks for them."""
+    def follow(
+        self, chains: Chains, network_name: str, *, key_names: KeyNames = dict, by_tick: bool = False
+    ) -> ChainFeed:
+        """Append what ``chains`` tell to the log, with proofs while a subscription asks for them.
+
+        With ``by_tick`` the caller tells the feed when a tick has passed.
+        """
         feed = ChainFeed(
             self.log,
             chains=chains,
@@ -170,6 +177,7 @@ class Gateway:
             prefix=self.chain_prefix,
             key_names=key_names,
             proofs=self.book.needs_proofs,
+            by_tick=by_tick,
         )
         self.feeds.append(feed)
         if self.icrc is not None:

@@ -117,44 +117,6 @@ def test_the_events_of_blocks_go_on_without_a_gap_or_a_double(tmp_path: Path) ->
     assert max(map(len, found.values())) == 12
 
 
-def test_events_that_the_log_had_not_got_are_told_at_the_next_start(tmp_path: Path) -> None:
-    data, behind = tmp_path / "data", tmp_path / "behind"
-    with rc.serve("oracle", data=data) as chains:
-        chains.new_block(3)
-    shutil.copytree(data, behind)
-    with rc.serve("oracle", data=data) as chains:
-        chains.new_block(4)
-    shutil.rmtree(behind / "chains")
-    shutil.copytree(data / "chains", behind / "chains")
-    with rc.serve("oracle", data=behind):
-        pass
-    ensure_no_gap_and_no_double(behind)
-    assert blocks_in_log(behind) == blocks_in_log(data)
-
-
-def test_a_log_of_its_own_begins_with_the_next_block(tmp_path: Path) -> None:
-    with rc.serve("oracle", data=tmp_path) as chains:
-        chains.new_block(3)
-    (tmp_path / "events.sqlite").unlink()
-    with rc.serve("oracle", data=tmp_path) as chains:
-        chains.new_block(2)
-    with rc.serve("oracle", data=tmp_path) as chains:
-        chains.new_block(1)
-    relay = max(blocks_in_log(tmp_path).values(), key=len)
-    assert [number for number, _ in relay] == [4, 5, 6]
-
-
-def test_a_folder_with_events_of_before_keeps_them(tmp_path: Path) -> None:
-    with rc.serve("oracle", data=tmp_path) as chains:
-        chains.new_block(3)
-    shutil.rmtree(tmp_path / "chains")
-    for _ in range(2):
-        with rc.serve("oracle", data=tmp_path) as chains:
-            chains.new_block(2)
-    relay = max(blocks_in_log(tmp_path).values(), key=len)
-    assert [number for number, _ in relay] == [1, 2, 3, 1, 2, 3, 4]
-
-
 @pytest.mark.slow
 def test_without_the_gateways_faces_chains_and_events_are_kept_too(tmp_path: Path) -> None:
     options = ("--block-time", "manual", "--face", "node", "--data", str(tmp_path))

@@ -68,6 +68,13 @@ Data = Annotated[
         help="folder that keeps chains, events, subscriptions and deliveries: the next start goes on from there",
     ),
 ]
+AcceptLoss = Annotated[
+    bool,
+    Parameter(
+        name="--accept-loss",
+        help="go on where the journal of --data ends although its event log announced later blocks, or was lost",
+    ),
+]
 History = Annotated[
     list[str] | None,
     Parameter(
@@ -120,6 +127,7 @@ def serve(
     tls_key: TlsKey = None,
     face: Face = "",
     data: Data = None,
+    accept_loss: AcceptLoss = False,
     allow_sink: AllowSink = None,
     rate_limit: RateLimit = None,
     dialect: Dialect = "all",
@@ -163,10 +171,14 @@ def serve(
     for option, given in (("--history", history), ("--wamp", wamp), ("--rawsocket-port", rawsocket_port)):
         faces.ensure_used(option, given, faces.wamp, "wamp")
     config = router_config(wamp, history or (), access) if faces.wamp else None
+    if accept_loss and data is None:
+        raise BadInput("--accept-loss", "no --data", "the folder of chains that go on")
     network = living(scenario, block_time, finality=finality, keep=keep)
     canisters = icrc_settings() if faces.icrc else None
     has_gateway = faces.has_gateway or data is not None
-    gateway = open_gateway(network, data, allow_sink or (), config, canisters) if has_gateway else None
+    gateway = None
+    if has_gateway:
+        gateway = open_gateway(network, data, allow_sink or (), config, canisters, accept_loss=accept_loss)
     raise_file_limit()
     server = Server(
         network.live,
@@ -178,7 +190,7 @@ def serve(
         rates=RequestRates(REQUESTS_A_SECOND if rate_limit is None else rate_limit),
         dialect=dialect,
     )
-    with keeping(network, data, gateway, progress=_Again()):
+    with keeping(network, data, gateway, progress=_Again(), accept_loss=accept_loss):
         _tell_kept(network.live.relay.best.number, gateway if data else None)
         asyncio.run(_run(server, host, port, rawsocket_port, tls))
     print("stopped", flush=True)

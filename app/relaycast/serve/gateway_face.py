@@ -1,10 +1,12 @@
 """The gateway as a face of the server: opened as a user asked for it, and told what the chains do."""
 
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from relaycast.refusal import BadInput, shown
 from relaycast.serve.access import Access
+from relaycast.serve.kept_chains import journal_in
 from relaycast.serve.network import LivingNetwork
 from relaycast.version import __version__
 from relaycast_gateway.delivery.sink_guard import SinkGuard
@@ -16,6 +18,9 @@ from relaycast_ledger.exceptions import WorkFolderInUse
 if TYPE_CHECKING:
     from relaycast_gateway.icrc_face import IcrcSettings
     from relaycast_gateway.wamp.router_config import RouterConfig
+
+NS_AN_EVENT = 1_000
+"""No log takes more than one event in this time, on average since 1970."""
 
 
 def router_config(file: str | None, history: Iterable[str], access: Access) -> "RouterConfig":
@@ -66,11 +71,14 @@ def open_gateway(
     allow_sink: Iterable[str],
     wamp: "RouterConfig | None" = None,
     icrc: "IcrcSettings | None" = None,
+    *,
+    accept_loss: bool = False,
 ) -> Gateway:
     """Open a gateway that hears what ``network`` tells; raises ``BadInput``.
 
     Its files stand in the folder ``data``; without one all is in memory. With ``wamp`` it has a WAMP router, with
-    ``icrc`` the canisters of ICRC-72.
+    ``icrc`` the canisters of ICRC-72. With ``accept_loss`` an event log that was lost begins anew behind all numbers
+    that the lost one can have used.
     """
     if data == "":
         raise BadInput("--data", "an empty text", "a folder")
@@ -81,12 +89,15 @@ def open_gateway(
         except ValueError:
             expected = "HOST, HOST:PORT or a network such as 10.1.0.0/16"
             raise BadInput("--allow-sink", shown(entry), expected) from None
+    is_lost = accept_loss and data is not None and journal_in(data).exists()
+    first_seq = time.time_ns() // NS_AN_EVENT if is_lost else 1
     try:
-        gateway = Gateway.open(data, allow_sink=allowed, wamp=wamp, icrc=icrc, version=__version__)
+        gateway = Gateway.open(data, allow_sink=allowed, wamp=wamp, icrc=icrc, version=__version__, first_seq=first_seq)
     except UnusableLog as error:
         place = "" if error.place == data else f": {error.place}"
         raise BadInput(f"--data {data}{place}", error.got, error.expected) from None
     except WorkFolderInUse:
         raise BadInput("--data", f"{data}, which another server uses", "a folder of its own for each server") from None
-    gateway.follow(network.live.chains, network.title, key_names=network.key_names)
+    feed = gateway.follow(network.live.chains, network.title, key_names=network.key_names, by_tick=True)
+    network.live.ticks.connect(lambda _: feed.tick_passed())
     return gateway

@@ -107,6 +107,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     data: str | PathLike[str] | None = None,
+    accept_loss: bool = False,
     allow_sink: Iterable[str] = (),
     history: Iterable[str] = (),
     wamp: str | PathLike[str] | None = None,
@@ -115,7 +116,8 @@ def serve(
     """Serve a preset or a scenario file until the block ends; ``port`` 0 takes a free one.
 
     ``block_time`` is ``6s``, ``500ms``, ``manual`` (``new_block`` builds) or ``instant``. ``keep`` is how many blocks
-    each chain keeps, or ``all``. ``data`` is a folder that keeps chains, events and subscriptions for the next start.
+    each chain keeps, or ``all``. ``data`` is a folder that keeps chains, events and subscriptions for the next start;
+    with ``accept_loss`` they go on where its journal ends, although its event log announced later blocks or was lost.
     ``allow_sink`` names hosts of this machine or its network that events may be
     sent to. ``history`` are topics whose WAMP publications are kept, ``wamp`` is the router's TOML file, and
     ``rawsocket_port`` opens a RawSocket. ``ValueError`` for what cannot be served.
@@ -123,11 +125,19 @@ def serve(
     try:
         config = router_config(None if wamp is None else fspath(wamp), history, Access())
         network = living(fspath(scenario), block_time, keep=keep)
-        gateway = open_gateway(network, None if data is None else fspath(data), allow_sink, config, icrc_settings())
+        folder = None if data is None else fspath(data)
+        gateway = open_gateway(network, folder, allow_sink, config, icrc_settings(), accept_loss=accept_loss)
     except BadInput as error:
         raise ValueError(str(error)) from None
-    kept_in = None if data is None else fspath(data)
-    with serving(network, host=host, port=port, gateway=gateway, rawsocket_port=rawsocket_port, data=kept_in) as served:
+    with serving(
+        network,
+        host=host,
+        port=port,
+        gateway=gateway,
+        rawsocket_port=rawsocket_port,
+        data=folder,
+        accept_loss=accept_loss,
+    ) as served:
         yield served
 
 
@@ -142,6 +152,7 @@ def serving(
     access: Access | None = None,
     faces: Faces | None = None,
     data: str | None = None,
+    accept_loss: bool = False,
 ) -> Iterator[ServedNetwork]:
     """Serve a network that lives already, until the block ends; its chains go on where those in ``data`` were."""
     server = Server(
@@ -153,7 +164,7 @@ def serving(
         faces=faces,
     )
     try:
-        with keeping(network, data, gateway), _in_a_thread() as loop:
+        with keeping(network, data, gateway, accept_loss=accept_loss), _in_a_thread() as loop:
             try:
                 asyncio.run_coroutine_threadsafe(server.start(host, port, rawsocket_port=rawsocket_port), loop).result()
                 yield ServedNetwork(server, loop)

@@ -69,13 +69,13 @@ class KeptPoints:
         self._next = live.chains.tick + TICKS_OF_A_POINT
         self._read, self._digest = 0, blake2b(digest_size=DIGEST_BYTES)
 
-    def newest(self) -> KeptPoint | None:
-        """Return the last point to begin with; those that were not yet one are removed."""
+    def newest(self, known_blocks: int) -> KeptPoint | None:
+        """Return the last point to begin with, before the last known block; those that were not yet one are removed."""
         for file in self._folder.glob("*.new"):
             _remove(file)
         for file in sorted(self._folder.glob("*.point"), reverse=True):
             point = _read(file)
-            if point is not None and self._fits(point):
+            if point is not None and point.told < known_blocks and self._fits(point):
                 return point
         return None
 

@@ -51,7 +51,9 @@ class EventDeliveries:
     ) -> None:
         head = store.leave_head()
         if store.newest() > log.last_seq:
-            raise ValueError(f"deliveries are at event {store.newest()}, the log ends at {log.last_seq}: they differ")
+            raise ValueError(
+                f"deliveries up to event {store.newest():,}, and a log that ends at event {log.last_seq:,}"
+            )
         self._log = log
         self._store = store
         self._clock = SystemClock() if clock is None else clock

@@ -1,8 +1,9 @@
 """The event log: every event that came in, in one order, on disk.
 
-Law: one thread writes, any thread appends and reads. ``seq`` is dense from 1 and is never used twice, whatever is
-purged and however the process ends. Only what is durable is returned, read or counted. An append that was acknowledged
-survives the end of the process at any moment, and a loss of power as far as the disk keeps what it has synced.
+Law: one thread writes, any thread appends and reads. ``seq`` is dense from the first one on and is never used twice,
+whatever is purged and however the process ends. Only what is durable is returned, read or counted. An append that was
+acknowledged survives the end of the process at any moment, and a loss of power as far as the disk keeps what it has
+synced.
 """
 
 import logging
@@ -69,9 +70,11 @@ class EventLog:
         *,
         clock: Clock | None = None,
         retention: Retention | None = None,
+        first_seq: int = 1,
     ) -> "EventLog":
         """Open or make the log in the file ``path``; without one it is in memory and ends with ``close``.
 
+        ``first_seq`` is the number of its first event, where the file never had one.
         Raises ``UnusableLog`` for a file that is damaged or no event log, and ``WorkFolderInUse`` where another
         process has it open.
         """
@@ -80,7 +83,7 @@ class EventLog:
         with ExitStack() as held:
             if file is not None:
                 _lock(file, held)
-            table: Table = MemoryTable() if file is None else EventTable(file)
+            table: Table = MemoryTable() if file is None else EventTable(file, first_seq)
             held.callback(table.close)
             log = cls(table, place="memory" if file is None else str(file), clock=clock, retention=retention)
             log._held = held.pop_all()

@@ -58,6 +58,7 @@ _NAMED = """
 INSERT INTO namespaces VALUES (?, ?, ?, ?)
 ON CONFLICT (number) DO UPDATE SET last_event_id = excluded.last_event_id, events = excluded.events
 """
+_FIRST_SEQ = "UPDATE about SET history_start = ? WHERE NOT EXISTS (SELECT * FROM namespaces)"
 _FROM_SCHEMA_2 = (
     "ALTER TABLE namespaces ADD COLUMN events INTEGER NOT NULL DEFAULT 0",
     """
@@ -88,9 +89,12 @@ class _Connection:
 
 
 class EventTable:
-    """The tables of ``file``. Raises ``UnusableLog`` for a file that is damaged or something else."""
+    """The tables of ``file``, whose first event is ``first_seq`` where it never had one.
 
-    def __init__(self, file: Path) -> None:
+    Raises ``UnusableLog`` for a file that is damaged or something else.
+    """
+
+    def __init__(self, file: Path, first_seq: int = 1) -> None:
         self._place = str(file)
         _check_magic(file)
         with self._refusing():
@@ -98,6 +102,8 @@ class EventTable:
             self._reading = self._writing
             try:
                 self._prepare()
+                if first_seq > 1:
+                    self._writing.database.execute(_FIRST_SEQ, (first_seq,))
                 _sync_folder(file)
                 self._reading = _connection(file)
                 self.key, self._history_start = self._about()

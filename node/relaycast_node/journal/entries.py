@@ -103,12 +103,15 @@ class PaceEntry(_Row, frozen=True, tag="pace"):
 class FeedEntry(_Row, frozen=True, tag="feed"):
     """An event log with ``logged`` blocks in it, other chains' counted, when these chains had told of ``told``.
 
-    ``log`` tells it from every other log.
+    ``log`` tells it from every other log, ``newest`` is the hash of its newest block of these chains, empty where it
+    has none.
     """
 
     log: bytes
     logged: int
     told: int
+    newest: bytes | None = None
+    """``None`` in entries of versions that did not note it."""
 
 
 Entry = (

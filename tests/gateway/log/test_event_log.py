@@ -390,3 +390,15 @@ def test_readers_see_no_gap_but_that_of_retention(place: Path | None, namespaces
                 assert cursor >= newest
         writer.join()
         assert (cursor, log.history_start) == (2_800, 2_771)
+
+
+def test_a_new_log_begins_with_the_number_that_it_is_given_and_keeps_it(tmp_path: Path) -> None:
+    file = tmp_path / "events.sqlite"
+    with EventLog.open(file, first_seq=1_000) as log:
+        assert (log.last_seq, log.history_start) == (999, 1_000)
+    for number in range(2):
+        with EventLog.open(file, first_seq=5_000) as log:
+            if not number:
+                assert (log.last_seq, log.history_start) == (4_999, 5_000)
+            (record,) = log.append(draft())
+            assert (record.seq, log.by_pub_id(record.pub_id)) == (5_000 + number, record)
