@@ -192,6 +192,11 @@ def test_an_event_log_older_than_its_chains_is_refused(built: Path, tmp_path: Pa
             build(data, 1, accept_loss=accept_loss)
 
 
+def test_a_loss_can_be_accepted_in_a_folder_alone(refused: Refused) -> None:
+    line = refused("serve", "oracle", "--face", "cloudevents", "--accept-loss")
+    assert line == "--accept-loss: got no --data, expected --data with the folder of the chains"
+
+
 def test_a_missing_event_log_is_refused(data: Path, refused: Refused) -> None:
     (data / "events.sqlite").unlink()
     for _ in range(2):

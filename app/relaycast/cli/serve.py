@@ -158,11 +158,9 @@ def serve(
     from relaycast.serve.kept_chains import keeping  # noqa: PLC0415
     from relaycast.serve.network import living  # noqa: PLC0415
     from relaycast.serve.request_rates import REQUESTS_A_SECOND, RequestRates  # noqa: PLC0415
-    from relaycast.serve.server import Server, ensure_closed, ensure_port, raise_file_limit, tls_of  # noqa: PLC0415
+    from relaycast.serve.server import Server, ensure_closed, raise_file_limit, tls_of  # noqa: PLC0415
 
-    for option, number in (("--port", port), ("--rawsocket-port", rawsocket_port or 0)):
-        ensure_port(option, number)
-    _ensure_limits(rate_limit, finality)
+    _ensure_numbers(port, rawsocket_port, rate_limit, finality)
     access = access_for(allow_host or (), allow_origin or (), token_file)
     tls = tls_of(tls_cert, tls_key)
     ensure_closed(host, has_tokens=bool(access.tokens), is_secure=behind_proxy or tls is not None)
@@ -171,13 +169,10 @@ def serve(
     for option, given in (("--history", history), ("--wamp", wamp), ("--rawsocket-port", rawsocket_port)):
         faces.ensure_used(option, given, faces.wamp, "wamp")
     config = router_config(wamp, history or (), access) if faces.wamp else None
-    if accept_loss and data is None:
-        raise BadInput("--accept-loss", "no --data", "the folder of chains that go on")
     network = living(scenario, block_time, finality=finality, keep=keep)
     canisters = icrc_settings() if faces.icrc else None
-    has_gateway = faces.has_gateway or data is not None
     gateway = None
-    if has_gateway:
+    if faces.has_gateway or data is not None:
         gateway = open_gateway(network, data, allow_sink or (), config, canisters, accept_loss=accept_loss)
     raise_file_limit()
     server = Server(
@@ -197,7 +192,11 @@ def serve(
     return ExitCode.FINE
 
 
-def _ensure_limits(rate_limit: int | None, finality: int | None) -> None:
+def _ensure_numbers(port: int, rawsocket_port: int | None, rate_limit: int | None, finality: int | None) -> None:
+    from relaycast.serve.server import ensure_port  # noqa: PLC0415
+
+    for option, number in (("--port", port), ("--rawsocket-port", rawsocket_port or 0)):
+        ensure_port(option, number)
     if rate_limit is not None and rate_limit < 1:
         raise BadInput("--rate-limit", str(rate_limit), "at least 1")
     if finality is not None and not 0 <= finality <= MOST_FINALITY:

@@ -82,6 +82,8 @@ def open_gateway(
     """
     if data == "":
         raise BadInput("--data", "an empty text", "a folder")
+    if accept_loss and data is None:
+        raise BadInput("--accept-loss", "no --data", "--data with the folder of the chains")
     allowed = tuple(allow_sink)
     for entry in allowed:
         try:
