@@ -11,6 +11,8 @@ from relaycast_ledger.exceptions import WorkFolderInUse
 LOCK = "lock"
 """Its name in a folder."""
 
+LOCK_MODE = 0o600
+
 TRIES = 100
 """Processes that end may each remove a folder just when the next one goes into it."""
 
@@ -21,7 +23,7 @@ def alone_with(file: Path, *, works_on: Path) -> Iterator[int]:
 
     Raises ``WorkFolderInUse``, and ``OSError`` where the file is a link.
     """
-    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, LOCK_MODE)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

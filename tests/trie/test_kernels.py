@@ -1,6 +1,7 @@
 """Each kernel computes what its slow twin computes; and kernels run checked, uncompiled, uncached and forked."""
 
 import multiprocessing
+import os
 import shutil
 from pathlib import Path
 
@@ -171,6 +172,7 @@ print(verified[b'a'], {'numba', 'numpy'} & sys.modules.keys())
 
 COMPILE_ONE = "from relaycast_trie.kernels.memory import leading_zeros; print(leading_zeros(1))"
 COMPILE_TWO = f"{COMPILE_ONE}; from relaycast_trie.kernels.memory import lowest_bit; print(lowest_bit(1))"
+AS_ROOT = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root to change an owner")
 COMPILING = "relaycast: compiling the array engine for this CPU, once"
 
 
@@ -275,6 +277,61 @@ def test_damaged_code_is_compiled_anew(kept: Path, tmp_path: Path, kind: str, da
             file.write_bytes(b"\x80\x05cos\nsystem\n" * 100)
     named = {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
     assert [compiles(ROOT / "trie", **named) for _ in range(2)] == [True, False]
+
+
+UNTRUSTED = "relaycast: compiled code in {} is not used: {}\n"
+
+
+def said_by(place: Path, folder: Path) -> str:
+    return run("-c", COMPILE_ONE, PYTHONPATH=str(place), NUMBA_CACHE_DIR=str(folder))
+
+
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+@pytest.mark.parametrize("harm", ["mode", pytest.param("owner", marks=AS_ROOT), "link"])
+def test_code_that_others_may_have_written_is_compiled_anew(kept: Path, tmp_path: Path, kind: str, harm: str) -> None:
+    shutil.copytree(kept, tmp_path / "kept")
+    (file,) = (tmp_path / "kept").rglob(f"*kernels.memory.leading_zeros*.{kind}")
+    match harm:
+        case "mode":
+            file.chmod(0o666)
+            reason = "other users can write to it (mode 0666)"
+        case "owner":
+            os.chown(file, 65_534, -1)
+            reason = f"it belongs to user 65534, this process runs as {os.geteuid()}"
+        case "link":
+            file.symlink_to(file.rename(tmp_path / "elsewhere"))
+            reason = "it is a link"
+    said = said_by(ROOT / "trie", tmp_path / "kept")
+    assert said.count(UNTRUSTED.format(file, reason)) == said.count("is not used") == 1
+    assert COMPILING in said
+    again = said_by(ROOT / "trie", tmp_path / "kept")
+    assert "is not used" not in again
+    assert COMPILING not in again
+
+
+@pytest.mark.parametrize("harm", ["mode", pytest.param("owner", marks=AS_ROOT)])
+def test_a_folder_that_others_may_write_is_not_used(kept: Path, tmp_path: Path, harm: str) -> None:
+    place = copied_to(tmp_path / "place")
+    shutil.copytree(kept, tmp_path / "kept")
+    (folder,) = (tmp_path / "kept").glob("kernels_*")
+    if harm == "mode":
+        folder.chmod(0o777)
+        reason = "other users can write to it (mode 0777)"
+    else:
+        os.chown(folder, 65_534, -1)
+        reason = f"it belongs to user 65534, this process runs as {os.geteuid()}"
+    before = sorted(folder.iterdir())
+    said = said_by(place, tmp_path / "kept")
+    assert UNTRUSTED.format(folder, reason) in said
+    assert COMPILING in said
+    assert sorted(folder.iterdir()) == before
+
+
+def test_kept_code_and_locks_are_for_their_user_alone(kept: Path) -> None:
+    files = [file for file in kept.rglob("*") if file.is_file()]
+    assert {file.suffix for file in files} >= {".nbi", ".nbc", ".lock"}
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    assert [folder.stat().st_mode & 0o777 for folder in kept.iterdir()] == [0o700]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Tells people why the first run waits: that kernels are being compiled, and in the end how long that took."""
+"""Tells people why a run waits: that kernels are compiled, why kept ones are not used, and how long it took."""
 
 import atexit
 import sys
@@ -20,6 +20,13 @@ class Announcer(event.Listener):
         self.compiled = 0
         self.seconds = 0.0
         self.said = False
+        self._has_refused = False
+
+    def refuse(self, place: str, reason: str) -> None:
+        """Say, once in a process, that compiled code in ``place`` is not used, for ``reason``."""
+        if not self._has_refused:
+            self._has_refused = True
+            _say(f"compiled code in {place} is not used: {reason}")
 
     def on_start(self, event: Any) -> None:
         """Note when a compilation starts."""

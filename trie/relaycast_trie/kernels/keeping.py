@@ -3,7 +3,7 @@
 Numba names a shared folder by the place of the sources, and looks at the file of a kernel alone to tell whether its
 code is still right. Kernels contain others, though, and what Spark unpacks lies somewhere else in every application.
 Law: kept code belongs to the content of all kernels, wherever they lie, an archive included. A file that is not as it
-was written is made again.
+was written, or that another user could have written, is not loaded but made again.
 """
 
 import hashlib
@@ -20,14 +20,17 @@ from numba import config as numba_config
 from numba.core import caching as numba_caching
 from numba.misc import appdirs as numba_appdirs
 
+from relaycast_trie.kernels.announce import ANNOUNCER
 from relaycast_trie.kernels.standing import called_by
 from relaycast_trie.kernels.turns import CompilerTurns
+from relaycast_trie.own_file import foreign, open_own
 
 config: Any = numba_config
 caching: Any = numba_caching
 appdirs: Any = numba_appdirs
 
 DIGEST_BYTES = 16
+FOLDER_MODE, FILE_MODE = 0o700, 0o600
 
 CHECKED = bool(config.DISABLE_JIT or config.BOUNDSCHECK)
 """Whether bytes are moved one by one with their indices looked at."""
@@ -46,13 +49,16 @@ SOURCES = hashlib.blake2b(
 
 @cache
 def folder() -> Path | None:
-    """Return where code is kept, ``None`` where no folder can be written."""
+    """Return where code is kept, ``None`` where there is no folder that this user, and no other, can write.
+
+    In ``__pycache__`` files alone are looked at: who can write there can replace the program.
+    """
     shared = f"kernels_{SOURCES}"
     users = Path(appdirs.AppDirs(appname="numba", appauthor=False).user_cache_dir) / shared
     places = [Path(__file__).parent / "__pycache__", users]
     if config.CACHE_DIR:
         places.insert(0, Path(config.CACHE_DIR) / shared)
-    return next(filter(_is_writable, places), None)
+    return next(filter(_is_usable, places), None)
 
 
 def keep(dispatcher: Any, *, name: str = "") -> None:
@@ -65,9 +71,13 @@ def keep(dispatcher: Any, *, name: str = "") -> None:
             dispatcher._cache = _Cache(dispatcher.py_func, name)
 
 
-def _is_writable(place: Path) -> bool:
+def _is_usable(place: Path) -> bool:
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        place.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        reason = None if place.name == "__pycache__" else foreign(place.stat())
+        if reason is not None:
+            ANNOUNCER.refuse(str(place), reason)
+            return False
         tempfile.TemporaryFile(dir=place).close()
     except OSError:
         return False
@@ -115,10 +125,16 @@ class _Files(caching.IndexDataCacheFile):  # type: ignore[misc]
     def _save_data(self, name: str, data: object) -> None:
         content = self._dump(data)
         with self._open_for_write(self._data_path(name)) as stream:
+            Path(stream.name).chmod(FILE_MODE)
             stream.write(_digest(name, content) + content)
 
     def _load_data(self, name: str) -> Any:
-        data = Path(self._data_path(name)).read_bytes()
+        try:
+            with open_own(Path(self._data_path(name))) as stream:
+                data = stream.read()
+        except PermissionError as error:
+            ANNOUNCER.refuse(self._data_path(name), str(error.strerror))
+            return None
         digest, content = data[:DIGEST_BYTES], data[DIGEST_BYTES:]
         return pickle.loads(content) if digest == _digest(name, content) else None  # noqa: S301 - numba's own format
 

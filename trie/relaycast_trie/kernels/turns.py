@@ -54,7 +54,7 @@ class CompilerTurns:
         if fcntl is None:
             return True
         if self._descriptor < 0 or self._owner != os.getpid():
-            self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._owner = os.getpid()
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, _place(kernel))

@@ -6,13 +6,14 @@ failure of the disk is one of the load.
 """
 
 import os
-import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from blake3 import blake3
+
+from relaycast_trie.own_file import foreign, open_own
 
 Place = Path | Literal["user"] | None
 """A folder, the user's, or none."""
@@ -39,13 +40,9 @@ class KeptModules:
         """Return the compiled form as it was kept; ``None`` where there is none, or none to be trusted."""
         file = self._folder / f"{name}{SUFFIX}"
         try:
-            handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            with os.fdopen(handle, "rb") as stream:
-                status = os.fstat(handle)
-                if not _is_ours(status) or not stat.S_ISREG(status.st_mode):
-                    return None
+            with open_own(file) as stream:
                 digest, content = stream.read(DIGEST_BYTES), stream.read()
-                os.utime(handle)
+                os.utime(stream.fileno())
         except OSError:
             return None
         return content if digest == _digest(name, content) else None
@@ -54,7 +51,7 @@ class KeptModules:
         """Write the compiled form; nothing happens where that cannot be."""
         with suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if self._folder.is_symlink() or not _is_ours(self._folder.stat()):
+            if self._folder.is_symlink() or foreign(self._folder.stat()) is not None:
                 return
             handle, staging = tempfile.mkstemp(dir=self._folder, prefix=".", suffix=SUFFIX)
             try:
@@ -83,10 +80,6 @@ def folder_of(place: Place) -> Path | None:
         return (Path(named) if named else Path.home() / ".cache") / "relaycast" / "runtimes"
     except RuntimeError:  # nobody knows of a home
         return None
-
-
-def _is_ours(status: os.stat_result) -> bool:
-    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _digest(name: str, content: bytes) -> bytes:
