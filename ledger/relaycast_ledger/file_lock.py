@@ -1,5 +1,9 @@
-"""One process of this machine at a time: a file that is locked while it works, with its number inside."""
+"""One process of this machine at a time: a file that is locked while it works, with its number inside.
 
+Some file systems, such as network shares, have no locks. There nothing keeps a second process out.
+"""
+
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -13,20 +17,23 @@ LOCK = "lock"
 
 LOCK_MODE = 0o600
 
+NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL})
+"""Errors of ``flock`` on file systems without locks."""
+
 TRIES = 100
 """Processes that end may each remove a folder just when the next one goes into it."""
 
 
 @contextmanager
-def alone_with(file: Path, *, works_on: Path) -> Iterator[int]:
-    """Hold the lock ``file``, made if need be, and give its descriptor.
+def alone_with(file: Path, *, works_on: Path, mode: int = LOCK_MODE) -> Iterator[int]:
+    """Hold the lock ``file``, made with ``mode`` if need be, and give its descriptor.
 
     Raises ``WorkFolderInUse``, and ``OSError`` where the file is a link.
     """
-    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, LOCK_MODE)
+    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, mode)
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(handle)
             if not os.path.samestat(os.fstat(handle), os.stat(file)):  # its holder has moved it to its place meanwhile
                 raise BlockingIOError
         except (BlockingIOError, FileNotFoundError):
@@ -71,3 +78,12 @@ def alone_in(folder: Path, *, works_on: Path) -> Iterator[None]:
         for path in (folder, *made):
             with suppress(OSError):  # not empty, or gone
                 path.rmdir()
+
+
+def _lock(handle: int) -> None:
+    """Lock an open file, where its file system has locks; raises ``BlockingIOError`` where another process holds it."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise

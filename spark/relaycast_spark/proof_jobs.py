@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from relaycast_ledger.progress import Progress, Unseen
+from relaycast_ledger.staged_file import sync, sync_all
 from relaycast_spark.exceptions import RowsLost
 from relaycast_spark.table_places import Store, TablePlace, refuse_unshared
 
@@ -104,7 +105,9 @@ def rows_at(spark: SparkSession, place: TablePlace) -> int:
 
 
 def put_in_place(store: Store, staging: TablePlace, place: TablePlace) -> None:
-    """Move a whole table to its place, and remove what stood there."""
+    """Move a whole table to its place, once it is on the disk of this machine, and remove what stood there."""
+    if not staging.is_uri:
+        sync_all(staging.path)
     old = place.beside(f".{place.name}.{os.getpid()}.{OLD}")
     if store.exists(place):
         store.move(place, old)
@@ -114,6 +117,8 @@ def put_in_place(store: Store, staging: TablePlace, place: TablePlace) -> None:
         if store.exists(old):
             store.move(old, place)
         raise
+    if not place.is_uri:
+        sync(place.path.parent)
     store.delete(old)
 
 

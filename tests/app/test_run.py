@@ -1,5 +1,6 @@
 """Running scenarios: the same input gives the same bytes, files come together or not at all, exit codes tell how."""
 
+import errno
 import json
 import os
 import signal
@@ -14,9 +15,11 @@ import pytest
 from command_line import Command, Refused, Written
 from file_contents import contents
 from long_hauls import soak
+from relaycast.cli.command import refusal
 from relaycast.simulation.run_folder import staged
 from relaycast_ledger.spreads import rank, spread
 from shared_vectors import shared
+from synced_places import synced_places
 
 SCENARIO = """
 extends = "polkadot-2026"
@@ -263,24 +266,46 @@ def test_percentiles_are_values_that_occurred() -> None:
     assert (spread([]).p50, spread([]).total) == (0, 0)
 
 
-def test_output_that_cannot_be_written_is_said_in_one_line(scenario: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("unbuffered", "place"), [("", "standard output"), ("1", "standard output or a file")])
+def test_output_that_cannot_be_written_is_said_in_one_line(tmp_path: Path, unbuffered: str, place: str) -> None:
     command = [sys.executable, "-m", "relaycast", "trie", "root", str(tmp_path / "pairs.json")]
     (tmp_path / "pairs.json").write_text("[]")
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment["PYTHONUNBUFFERED"] = unbuffered
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environment, check=False)
     assert ended.returncode == 2
-    assert ended.stderr == (
-        "relaycast: standard output: got no space left on device, expected a place that can be written\n"
-    )
+    assert ended.stderr == f"relaycast: {place}: got no space left on device, expected a place that can be written\n"
 
 
 def test_names_are_printed_as_they_are(relaycast: Command, file: Written) -> None:
     ended = relaycast("run", file(SCENARIO.replace('"reader"', '"[/red][bold]"'), "small.toml"))
     assert ended.code == 0
     assert ended.out.count("3000 [/red][bold]") == 4
+
+
+def test_the_files_of_a_run_are_on_disk_before_the_folder_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = synced_places(monkeypatch)
+    with staged(tmp_path, "run") as folder:
+        (folder / "below").mkdir()
+        (folder / "below" / "one").write_text("one")
+        (folder / "two").write_text("two")
+    *inside, out = synced
+    assert sorted(inside) == sorted(map(str, (folder, folder / "below", folder / "below" / "one", folder / "two")))
+    assert out == str(tmp_path)
+    assert (tmp_path / "run" / "two").read_text() == "two"
+
+
+def test_an_error_of_an_unnamed_file_is_not_called_one_of_standard_output() -> None:
+    line, code = refusal(OSError(errno.EIO, os.strerror(errno.EIO)))
+    assert (line, code) == (
+        "standard output or a file: got input/output error, expected a place that can be written",
+        2,
+    )
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next_one_and_nothing_else(tmp_path: Path) -> None:

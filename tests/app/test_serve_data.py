@@ -208,6 +208,17 @@ def test_a_folder_that_cannot_be_written_is_refused(copied: Path, refused: Refus
     assert "permission denied" in refused("serve", "oracle", "--port", "0", "--data", str(copied))
 
 
+def test_a_folder_that_cannot_be_synced_is_named(
+    copied: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_handle: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", broken)
+    line = refused("serve", "oracle", "--port", "0", "--data", str(copied))
+    assert line.startswith(f"--data {copied}: got input/output error")
+
+
 def test_what_cannot_be_kept_is_refused_and_leaves_the_chains_as_they_are(
     tmp_path: Path, twin: ServedChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:

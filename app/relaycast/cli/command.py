@@ -117,8 +117,7 @@ def _refused_by_system(error: OSError) -> str:
     if error.errno in {errno.EMFILE, errno.ENFILE}:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return f"file handles: got a limit of {most:,}, all in use, expected a higher one (ulimit -n)"
-    _drop_stdout()
-    where, got = error.filename or "standard output", os.strerror(error.errno) if error.errno else str(error)
+    where, got = error.filename or _broken_stream(), os.strerror(error.errno) if error.errno else str(error)
     return f"{where}: got {got.lower()}, expected a place that can be written"
 
 
@@ -139,6 +138,16 @@ def _slip(error: CycloptsError) -> str:
             return f"got {given}, expected {wanted.parameter.help}"
         case _:
             return str(error)
+
+
+def _broken_stream() -> str:
+    """Return what an error that names no file comes from: standard output, if that takes nothing now either."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_stdout()
+        return "standard output"
+    return "standard output or a file"
 
 
 def _drop_stdout() -> None:

@@ -1,7 +1,7 @@
 """``out/<run-id>/``: the files of a run, all of them or none.
 
-Law: files are written beside their place and moved there together. A run that stops half way leaves the folder as it
-was, and the same run replaces its files with the same bytes.
+Law: files are written beside their place and moved there together, once they are on disk. A run that stops half way
+leaves the folder as it was, and the same run replaces its files with the same bytes.
 """
 
 import fcntl
@@ -108,6 +108,9 @@ def _remove(folder: Path) -> None:
 
 def _replace(target: Path, staging: Path) -> None:
     """Move ``staging`` to ``target``; what stood there goes when the new files are in place."""
+    from relaycast_ledger.staged_file import sync, sync_all  # noqa: PLC0415 - loads the chains
+
+    sync_all(staging)
     old = staging.with_name(f"{staging.name}.old")
     if target.exists():
         target.rename(old)
@@ -117,4 +120,5 @@ def _replace(target: Path, staging: Path) -> None:
         if old.exists():
             old.rename(target)
         raise
+    sync(target.parent)
     shutil.rmtree(old, ignore_errors=True)

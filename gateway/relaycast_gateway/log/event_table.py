@@ -22,6 +22,7 @@ from relaycast_gateway.log.record_codec import decode_visibility, encode_visibil
 from relaycast_gateway.log.rows import KEY_BYTES, Commit, EventRow, NamedRow
 from relaycast_gateway.log.unusable import UnusableLog
 from relaycast_gateway.record import EVERYBODY, Visibility
+from relaycast_ledger.staged_file import sync
 
 SCHEMA_VERSION = 3
 """The second one had no numbers of events in ``namespaces``."""
@@ -104,7 +105,7 @@ class EventTable:
                 self._prepare()
                 if first_seq > 1:
                     self._writing.database.execute(_FIRST_SEQ, (first_seq,))
-                _sync_folder(file)
+                sync(file.absolute().parent)
                 self._reading = _connection(file)
                 self.key, self._history_start = self._about()
             except BaseException:
@@ -236,6 +237,9 @@ class EventTable:
             yield
         except sqlite3.Error as error:
             raise UnusableLog(self._place, str(error), EXPECTED) from None
+        except OSError as error:
+            got = (error.strerror or str(error)).lower()
+            raise UnusableLog(error.filename or self._place, got, "a place that can be written") from None
         except (TypeError, ValueError, OverflowError) as error:  # of msgspec, too
             if isinstance(error, UnusableLog):
                 raise
@@ -275,15 +279,6 @@ def _transaction(database: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
         if database.in_transaction:
             database.execute("ROLLBACK")
         raise
-
-
-def _sync_folder(file: Path) -> None:
-    """Sync the folder, so that the name of a new file lasts."""
-    handle = os.open(file.absolute().parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _stored(number: int) -> int | bytes:

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from relaycast_ledger.exceptions import SegmentFailed
 from relaycast_ledger.file_lock import LOCK, alone_in
 from relaycast_ledger.segments.spine import Segment
+from relaycast_ledger.staged_file import sync
 from relaycast_xcm.checkpoint import CheckpointRefused
 
 SCHEMA_VERSION = 5
@@ -249,6 +250,7 @@ class WorkFolder:
                 stream.flush()
                 os.fsync(stream.fileno())
             staged.replace(place)
+            sync(self.path)
         except BaseException as error:
             staged.unlink(missing_ok=True)
             if isinstance(error, OSError) and error.filename is None:

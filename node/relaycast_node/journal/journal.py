@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from relaycast_ledger.staged_file import sync
 from relaycast_node.journal.entries import Entry, TickDoneEntry, TickEntry
 from relaycast_node.journal.frames import MARK, Frame, encode_frame, whole_frames
 from relaycast_node.journal.input_log import InputLog, TakeBack
@@ -63,7 +64,7 @@ class InputJournal(InputLog):
             frames = list(whole_frames(data))
             os.ftruncate(handle, frames[-1].end if frames else 0)
             os.fsync(handle)
-            _sync_folder(file.parent)
+            sync(file.parent)
         except BaseException:
             os.close(handle)
             raise
@@ -135,11 +136,3 @@ class InputJournal(InputLog):
 
 def _reason(error: Exception) -> str:
     return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
