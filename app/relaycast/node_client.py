@@ -7,14 +7,18 @@ be had raises ``BadInput`` in one line; what the node itself refuses raises ``No
 import asyncio
 import json
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any
 
 import aiohttp
+from aiohttp import WSCloseCode
 
 from relaycast.inputs import NODE_SCHEMES
 from relaycast.refusal import BadInput, shown
+from relaycast_gateway.delivery.schedule import retry_after_seconds
 
 SECONDS = 60.0
 """Seconds that a node may take for each answer."""
@@ -45,6 +49,9 @@ NO_SUCH_NODE = (aiohttp.ClientConnectorError, aiohttp.InvalidURL, aiohttp.WSServ
 Tell = Callable[[str], None]
 """Hears one line for each wait."""
 
+Sleep = Callable[[float], Awaitable[object]]
+"""Waits some seconds."""
+
 
 class NodeRefused(Exception):
     """A node refused a ``method`` with this ``code`` and ``message``."""
@@ -68,6 +75,18 @@ class NodeRefused(Exception):
         return f"the error {self.code} {shown(self.message)} for {self.method}"
 
 
+class TooBig(NodeRefused):
+    """The question, or its answer, has more bytes than one side takes, as HTTP or the WebSocket says."""
+
+    is_too_big = True
+
+    def __init__(self, method: str, message: str) -> None:
+        super().__init__(method, 0, message)
+
+    def __str__(self) -> str:
+        return f"{self.message} for {self.method}"
+
+
 class _Busy(Exception):
     """Too many requests; ``seconds`` is how long the node wants to be left alone, where it says so."""
 
@@ -75,6 +94,12 @@ class _Busy(Exception):
         super().__init__(reason, seconds)
         self.reason = reason
         self.seconds = seconds
+
+    @classmethod
+    def of(cls, status: int, headers: Mapping[str, str] | None) -> "_Busy":
+        """Return what an HTTP status says, of an answer or of a WebSocket's handshake."""
+        after = (headers or {}).get("Retry-After", "")
+        return cls(f"status {status}", retry_after_seconds(after, now_ns=time.time_ns()))
 
 
 class _Lost(Exception):
@@ -88,12 +113,15 @@ class _Lost(Exception):
 class NodeClient:
     """One node by its ``url``; used in ``async with``. A busy or lost one is waited for ``waits`` times in a row."""
 
-    def __init__(self, url: str, tell: Tell = lambda _: None, *, waits: int = MOST_WAITS) -> None:
+    def __init__(
+        self, url: str, tell: Tell = lambda _: None, *, waits: int = MOST_WAITS, sleep: Sleep = asyncio.sleep
+    ) -> None:
         if not url.startswith(NODE_SCHEMES):
             raise BadInput("URL", shown(url), "the address of a node: http://, https://, ws:// or wss://")
         self.url = url
         self._tell = tell
         self._waits = waits
+        self._sleep = sleep
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._asked = 0
 
@@ -123,7 +151,7 @@ class NodeClient:
                 reason, seconds = _why(error), wait
             if turn < self._waits:
                 self._tell(f"{self.url}: {reason}; asking again in {seconds:g} s")
-                await asyncio.sleep(seconds)
+                await self._sleep(seconds)
             wait = min(2 * wait, LONGEST_WAIT)
         times = f", {self._waits + 1} times in a row" if self._waits else ""
         raise BadInput(self.url, f"{reason} for {method}{times}", EXPECTED)
@@ -158,16 +186,17 @@ class NodeClient:
     async def _posted(self, request: dict[str, Any]) -> bytes:
         async with self._client.post(self.url, json=request) as response:
             if response.status in BUSY_STATUSES:
-                after = response.headers.get("Retry-After", "")
-                raise _Busy(f"status {response.status}", float(after) if after.isdecimal() else None)
-            if response.status != 200:
+                raise _Busy.of(response.status, response.headers)
+            if response.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+                raise TooBig(request["method"], f"status {response.status}")
+            if response.status != HTTPStatus.OK:
                 got = f"status {response.status} for {request['method']}"
                 raise BadInput(self.url, got, "an answer of JSON-RPC")
             data = bytearray()
             async for part in response.content.iter_any():
                 data += part
                 if len(data) > MOST_ANSWER_BYTES:
-                    raise BadInput(self.url, f"more than {MOST_ANSWER_BYTES:,} bytes", "a smaller answer")
+                    raise TooBig(request["method"], f"an answer of more than {MOST_ANSWER_BYTES:,} bytes")
         return bytes(data)
 
     async def _sent(self, request: dict[str, Any]) -> str:
@@ -176,13 +205,17 @@ class NodeClient:
                 self._socket = await self._client.ws_connect(self.url, max_msg_size=MOST_ANSWER_BYTES)
             except aiohttp.WSServerHandshakeError as error:
                 if error.status in BUSY_STATUSES:
-                    raise _Busy(f"status {error.status}") from None
+                    raise _Busy.of(error.status, error.headers) from None
                 raise
         await self._socket.send_json(request)
         while True:
             message = await self._socket.receive()
             if message.type is aiohttp.WSMsgType.BINARY:
                 raise BadInput(self.url, f"no text (binary) for {request['method']}", "an answer of JSON-RPC")
+            if message.type is aiohttp.WSMsgType.ERROR and self._socket.close_code == WSCloseCode.MESSAGE_TOO_BIG:
+                raise TooBig(request["method"], f"an answer of more than {MOST_ANSWER_BYTES:,} bytes")
+            if message.type is aiohttp.WSMsgType.CLOSE and message.data == WSCloseCode.MESSAGE_TOO_BIG:
+                raise TooBig(request["method"], f"a message too big (close code {message.data:d})")
             if not isinstance(message.data, str):
                 raise _Lost(f"no text ({message.type.name.lower()})")
             if _is_for(request["id"], message.data):

@@ -9,6 +9,9 @@ from difflib import get_close_matches
 SHOWN_CHARACTERS = 60
 """Characters of a long value that are shown, with its length."""
 
+SENTENCE_CHARACTERS = 300
+"""Characters of a server's own words that are shown."""
+
 
 class BadInput(Exception):
     """``place`` holds ``got``; ``expected`` says what would do, ``hint`` what may have been meant."""
@@ -36,6 +39,15 @@ def shown(value: object) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     text = ascii(value)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+
+
+def short(text: str, most: int = SHOWN_CHARACTERS) -> str:
+    """Return a name or a sentence of strangers as it is shown: escaped, on one line, at most ``most`` characters of it.
+
+    What is printable and short stays as it is.
+    """
+    line = one_line(text)
+    return line if len(line) <= most else f"{line[:most]}..."
 
 
 def nearest(name: str, names: list[str]) -> str:

@@ -1,15 +1,24 @@
 """Names from strangers: none of them moves a cursor, sets a title, or ends a command with a traceback."""
 
+import gzip
+import json
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from rich.text import Text
 
 from command_line import Command, Refused, Written
+from relaycast.genesis.state_export import read_state
 from relaycast.refusal import BadInput, plain
+from relaycast.serve.network import living
 from relaycast.terminal import console, print_table
+from witness_scenes import fetched
 
 TITLE = "\x1b]0;owned\x07"
 """What gives a terminal another title."""
@@ -39,6 +48,103 @@ def test_a_text_that_does_not_print_is_refused(
 
 def test_a_description_may_have_lines(relaycast: Command, file: Written) -> None:
     assert not relaycast("run", file('extends = "oracle"\nblocks = 2\ndescription = "one\\n\\ttwo"', "a.toml")).code
+
+
+LONG = f"a{TITLE}b\u202e{'c' * 5_000}"
+SHORT = r"a\x1b]0;owned\x07b\u202e"
+SPEC = {"name": LONG, "genesis": {"raw": {"top": {"0x01": "0x02"}}}}
+
+
+def told(printed: str) -> str:
+    """Return what was printed of ``LONG``, which cannot give orders and is not long."""
+    assert all(line.isprintable() for line in printed.splitlines())
+    name = printed[printed.index(SHORT) :].splitlines()[0]
+    assert name.count("c") < 60
+    return name
+
+
+def test_the_name_of_a_chain_spec_is_shown_as_text_and_shortened(relaycast: Command, file: Written) -> None:
+    spec = file(json.dumps(SPEC), "spec.json")
+    assert told(relaycast("import", "chain-spec", spec).out).endswith("ccc...")
+    assert told(relaycast("import", "chain-spec", spec, "--json").json["name"]).endswith("ccc...")
+    run = relaycast("run", "oracle", "--genesis", spec, "--blocks", "2")
+    told(run.out)
+    (page,) = Path("out").glob("*/report.html")
+    told(next(line for line in page.read_text("utf-8").splitlines() if SHORT in line).split(SHORT)[1][:100] + SHORT)
+
+
+def test_the_chain_of_a_witness_is_shown_as_text_and_shortened(tmp_path: Path) -> None:
+    live = living("oracle", "manual").live
+    live.new_block(4)
+    found = fetched(live, lie=lambda asked, answer: LONG if asked == "system_chain" else answer)
+    assert told(found.origin.name).endswith("ccc... at block 4")
+    content = json.loads(gzip.decompress(found.encode()))
+    told(content["chain"])
+    (tmp_path / "w.json").write_text(json.dumps({**content, "chain": LONG}))
+    assert told(read_state(str(tmp_path / "w.json")).name).endswith("ccc... at block 4 (a witness, on plain tries)")
+
+
+@contextmanager
+def answering(status: int, content: object) -> Iterator[str]:
+    """Answer every request with ``content`` in JSON; yield the address."""
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(content).encode())
+
+        def do_POST(self) -> None:
+            self.do_GET()
+
+        def do_DELETE(self) -> None:
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"detail": LONG},
+        {"detail": "", "member": LONG, "got": "", "expected": ""},
+        {"detail": 1, "member": "a", "got": LONG},
+    ],
+)
+@pytest.mark.parametrize("words", [("subscribe", "list"), ("icrc", "call", "icrc72_get_publications", "(record {})")])
+def test_the_problem_that_a_server_states_is_shown_as_text_and_shortened(
+    refused: Refused, words: tuple[str, ...], content: dict[str, object]
+) -> None:
+    with answering(422, {"type": "a", **content}) as url:
+        line = refused(*words, "--url", url)
+    assert line.isprintable()
+    assert len(line) < 1_000
+
+
+@pytest.mark.parametrize("content", [{"id": LONG}])
+def test_the_id_of_a_subscription_is_shown_as_text(relaycast: Command, content: object) -> None:
+    with answering(201, content) as url:
+        told(relaycast("subscribe", "add", "http://localhost/", "--url", url).out)
+
+
+@pytest.mark.parametrize("content", [[1], {"id": 1}, [{"id": LONG}], 1, "text", {}])
+@pytest.mark.parametrize(
+    "words", ["list", "add http://localhost/", "remove one", "deadletters one", "deadletters one --redeliver"]
+)
+def test_a_server_that_answers_something_else_is_one_line(refused: Refused, words: str, content: object) -> None:
+    with answering(200, content) as url:
+        line = refused("subscribe", *words.split(), "--url", url)
+    assert "an answer of another kind, expected a server of relaycast with --face cloudevents" in line
 
 
 @pytest.mark.parametrize("name", [f"a{TITLE}.json", "a\nb.json", "a\u202eb.json"])

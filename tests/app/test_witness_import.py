@@ -4,20 +4,22 @@ import asyncio
 import gzip
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
+from aiohttp import WSCloseCode, web
 
 from command_line import Command, Refused
 from relaycast import node_client
 from relaycast.genesis import witness_fetch
 from relaycast.genesis.state_export import read_state
-from relaycast.genesis.witness_keys import wanted_by
-from relaycast.node_client import NodeClient, NodeRefused
+from relaycast.genesis.witness_keys import Wanted, wanted_by
+from relaycast.node_client import NodeClient, NodeRefused, TooBig
 from relaycast.refusal import BadInput
 from relaycast.serve.in_process import ServedNetwork, serve
 from relaycast.serve.network import living
@@ -93,16 +95,30 @@ def test_a_node_that_refuses_otherwise_is_quoted(live: Live) -> None:
     )
 
 
-def test_an_answer_that_is_too_big_is_asked_for_in_parts(live: Live) -> None:
+@pytest.mark.parametrize("error", [NodeRefused(PROOF, -32_008, "Response is too big"), TooBig(PROOF, "status 413")])
+def test_an_answer_that_is_too_big_is_asked_for_in_parts(live: Live, error: NodeRefused) -> None:
     turns = iter(range(3))
 
     def lie(asked: str, answer: Any) -> Any:
         if asked == PROOF and next(turns, None) is not None:
-            raise NodeRefused(asked, -32_008, "Response is too big")
+            raise error
         return answer
 
     assert fetched(live, lie=lie).witness == fetched(live).witness
-    assert "too big" in refused_import(live, _refusing(PROOF, -32_008, "Response is too big"))
+
+
+def test_one_key_whose_proof_is_too_big_is_asked_for_once(live: Live) -> None:
+    asked_for: list[str] = []
+
+    def lie(asked: str, answer: Any) -> Any:
+        if asked == PROOF:
+            asked_for.append(asked)
+            raise TooBig(asked, "a message too big (close code 1009)")
+        return answer
+
+    with pytest.raises(BadInput, match="got a message too big \\(close code 1009\\) for state_getReadProof, expected"):
+        fetched(live, Wanted(frozenset({b"one"})), lie=lie)
+    assert len(asked_for) == 1
 
 
 def test_the_same_state_gives_the_same_file_whatever_is_asked_at_a_time(
@@ -166,6 +182,9 @@ def served() -> Iterator[ServedNetwork]:
 def test_a_fork_is_imported_and_run(served: ServedNetwork, relaycast: Command, scheme: str) -> None:
     told = relaycast("import", "rpc", getattr(served, scheme), "--out", "f.witness.json.gz", "--at", "4", "--json").json
     assert told["name"] == "oracle relay at block 4"
+    assert "entries" not in told
+    state = relaycast("import", "state", "f.witness.json.gz", "--json").json
+    assert state["entries"] == told["values"] - told["children"]
     run = relaycast("run", "oracle", "--genesis", "f.witness.json.gz", "--blocks", "3", "--json").json
     assert run["relaychain"]["genesis_root"] == told["state_root"]
 
@@ -213,13 +232,16 @@ class Weather:
         self.left = 0
 
     async def post(self, request: web.Request) -> web.StreamResponse:
-        body = await request.json()
+        body = await request.json() if request.can_read_body else {}
         if self.left:
             self.left -= 1
-            if self.kind == "429":
-                return web.Response(status=429, headers={"Retry-After": "1"})
-            if self.kind == "503":
-                return web.Response(status=503)
+            statuses = {"429": 429, "503": 503, "date": 503, "413": 413}
+            if self.kind in statuses:
+                later = formatdate(time.time() + 900, usegmt=True)
+                after = {"429": {"Retry-After": "1"}, "date": {"Retry-After": later}}.get(self.kind, {})
+                return web.Response(status=statuses[self.kind], headers=after)
+            if self.kind == "large":
+                return web.Response(text="a" * 5_000)
             if self.kind == "lost":
                 assert request.transport is not None
                 request.transport.close()
@@ -230,12 +252,19 @@ class Weather:
         return web.json_response({"jsonrpc": "2.0", "id": body["id"], "result": body["method"]})
 
     async def socket(self, request: web.Request) -> web.StreamResponse:
+        if self.left and self.kind in {"429", "503", "date"}:
+            return await self.post(request)
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         async for message in socket:
             body = json.loads(message.data)
             if self.left:
                 self.left -= 1
+                if self.kind == "1009":
+                    await socket.close(code=WSCloseCode.MESSAGE_TOO_BIG)
+                elif self.kind == "large":
+                    await socket.send_str("a" * 5_000)
+                    await socket.receive()
                 break
             await socket.send_json({"jsonrpc": "2.0", "method": "told", "params": {}})
             await socket.send_json({"jsonrpc": "2.0", "id": body["id"], "result": body["method"]})
@@ -302,3 +331,61 @@ def test_a_node_is_not_waited_for_without_end(weather: Weather, kind: str) -> No
     with pytest.raises(BadInput, match="for method0, 9 times in a row, expected a node that answers JSON-RPC"):
         asked(f"{'ws' if kind == 'closed' else 'http'}://{weather.target}/", 1)
     weather.left = 0
+
+
+@pytest.mark.parametrize(
+    ("scheme", "kind", "told"),
+    [
+        ("ws", "1009", "a message too big (close code 1009) for method0"),
+        ("ws", "large", "an answer of more than 4,000 bytes for method0"),
+        ("http", "large", "an answer of more than 4,000 bytes for method0"),
+        ("http", "413", "status 413 for method0"),
+    ],
+)
+def test_a_message_that_is_too_big_is_refused_once_and_says_so(
+    weather: Weather, monkeypatch: pytest.MonkeyPatch, scheme: str, kind: str, told: str
+) -> None:
+    monkeypatch.setattr(node_client, "MOST_ANSWER_BYTES", 4_000)
+    weather.kind, weather.left = kind, 1_000
+    with pytest.raises(NodeRefused) as refused:
+        asked(f"{scheme}://{weather.target}/", 1)
+    assert refused.value.is_too_big
+    assert str(refused.value) == told
+    assert weather.left == 999
+    weather.left = 0
+
+
+@pytest.mark.parametrize(("scheme", "kind"), [("ws", "1009"), ("ws", "large"), ("http", "large"), ("http", "413")])
+def test_a_node_goes_on_answering_after_a_message_that_was_too_big(
+    weather: Weather, monkeypatch: pytest.MonkeyPatch, scheme: str, kind: str
+) -> None:
+    monkeypatch.setattr(node_client, "MOST_ANSWER_BYTES", 4_000)
+    weather.kind, weather.left = kind, 1
+
+    async def ask() -> object:
+        async with NodeClient(f"{scheme}://{weather.target}/") as node:
+            with pytest.raises(NodeRefused):
+                await node.ask("first")
+            return await node.ask("second")
+
+    assert asyncio.run(ask()) == "second"
+
+
+@pytest.mark.parametrize("scheme", ["http", "ws"])
+@pytest.mark.parametrize(("kind", "seconds"), [("429", 1.0), ("date", 30.0)])
+def test_a_busy_node_is_left_alone_as_long_as_it_says(
+    weather: Weather, monkeypatch: pytest.MonkeyPatch, scheme: str, kind: str, seconds: float
+) -> None:
+    monkeypatch.setattr(node_client, "LONGEST_WAIT", 30.0)
+    weather.kind, weather.left = kind, 1
+    waited: list[float] = []
+
+    async def sleep(wait: float) -> None:
+        waited.append(wait)
+
+    async def ask() -> object:
+        async with NodeClient(f"{scheme}://{weather.target}/", sleep=sleep) as node:
+            return await node.ask("method")
+
+    assert asyncio.run(ask()) == "method"
+    assert waited == [seconds]

@@ -51,6 +51,7 @@ def chain_spec(file: File, /, *, state_version: Version = 0, root: KnownRoot = N
     """Read a raw chain spec, gzipped or not, and print what it holds and its state root.
 
     `relaycast run --genesis FILE` starts the relay chain from it, as does genesis in a scenario's [relaychain].
+    The entries are those of the top trie, without the roots of the child tries.
 
     Example: relaycast import chain-spec kusama-genesis.json.gz
     """
@@ -92,7 +93,8 @@ def rpc(
 
     `relaycast run --genesis FILE` starts the relay chain from it, as does genesis in a scenario's [relaychain]. The
     witness holds what the chains of the scenario read and write, and the development accounts. Every trie node is
-    checked by its hash against the block's state root. All else is a gap: reading it is an error by name.
+    checked by its hash against the block's state root. All else is a gap: reading it is an error by name. The values
+    that are counted are those of the top trie, with the roots of its child tries.
 
     The node needs state_getReadProof, and the block's state: without --at, that of its newest final block.
 

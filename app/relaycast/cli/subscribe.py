@@ -1,13 +1,15 @@
 """``relaycast subscribe``: have a running server push what its chains tell, and see how that goes."""
 
 import json as json_text
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json
-from relaycast.refusal import BadInput, one_line, plain, shown
+from relaycast.refusal import BadInput, one_line, plain, short, shown
 from relaycast.terminal import counted
 
 if TYPE_CHECKING:
@@ -118,8 +120,9 @@ def add(
     ):
         if given:
             members[name] = dict(members.get(name) or {}) | dict(_pair(option, each) for each in given)
-    made = _client(url, token_file).ask("POST", "/subscriptions", members)
-    _print(made) if json else print(made["id"])
+    with _asking(url, token_file) as client:
+        made = client.ask("POST", "/subscriptions", members)
+        _print(made) if json else print(short(made["id"]))
     return ExitCode.FINE
 
 
@@ -129,17 +132,15 @@ def list_(*, url: Url = SERVER, token_file: TokenFile = None, json: Json = False
 
     Example: relaycast subscribe list
     """
-    client = _client(url, token_file)
-    found = client.pages("/subscriptions?limit=1000")
-    if json:
-        _print(found)
-        return ExitCode.FINE
-    fares = {state["subscription"]: state for state in client.pages("/deliveries?limit=1000")}
-    for it in found:
-        how = _fares(fares[it["id"]]) if it["id"] in fares else "removed"
-        print(plain(f"{it['id']}  {it['protocol']:<5}  {it['sink']}  {how}"))
-    if not found:
-        print("no subscriptions")
+    with _asking(url, token_file) as client:
+        found = client.pages("/subscriptions?limit=1000")
+        if json:
+            _print(found)
+            return ExitCode.FINE
+        fares = {state["subscription"]: state for state in client.pages("/deliveries?limit=1000")}
+        hows = [_fares(fares[it["id"]]) if it["id"] in fares else "removed" for it in found]
+        lines = [f"{it['id']}  {it['protocol']:<5}  {it['sink']}  {how}" for it, how in zip(found, hows, strict=True)]
+    print(plain("\n".join(lines)) if lines else "no subscriptions")
     return ExitCode.FINE
 
 
@@ -151,9 +152,9 @@ def show(subscription: Id, /, *, url: Url = SERVER, token_file: TokenFile = None
     """
     from relaycast.serve.subscription_client import path_of  # noqa: PLC0415
 
-    client = _client(url, token_file)
-    found = client.ask("GET", path_of("subscriptions", subscription))
-    fares = client.ask("GET", path_of("subscriptions", subscription, "delivery"))
+    with _asking(url, token_file) as client:
+        found = client.ask("GET", path_of("subscriptions", subscription))
+        fares = client.ask("GET", path_of("subscriptions", subscription, "delivery"))
     _print({"subscription": found, "delivery": fares})
     return ExitCode.FINE
 
@@ -166,8 +167,9 @@ def remove(subscription: Id, /, *, url: Url = SERVER, token_file: TokenFile = No
     """
     from relaycast.serve.subscription_client import path_of  # noqa: PLC0415
 
-    removed = _client(url, token_file).ask("DELETE", path_of("subscriptions", subscription))
-    print(plain(f"removed {removed['id']}"))
+    with _asking(url, token_file) as client:
+        removed = short(client.ask("DELETE", path_of("subscriptions", subscription))["id"])
+    print(f"removed {removed}")
     return ExitCode.FINE
 
 
@@ -187,27 +189,35 @@ def deadletters(
     """
     from relaycast.serve.subscription_client import path_of  # noqa: PLC0415
 
-    client, path = _client(url, token_file), path_of("deadletters", subscription)
-    if redeliver:
-        count = client.ask("POST", f"{path}/redeliver")["redelivered"]
-        print(f"{counted(count, 'event')} to be delivered again")
-        return ExitCode.FINE
-    found = client.pages(f"{path}?limit=1000")
-    if json:
-        _print(found)
-        return ExitCode.FINE
-    for it in found:
-        tried = f"{counted(it['attempts'], 'attempt')}, until {it['givenup']}"
-        print(plain(f"{it['sequence']}  {it.get('type', 'no longer kept')}  {tried}: {it['reason']}"))
-    if not found:
-        print("no dead letters")
+    path = path_of("deadletters", subscription)
+    with _asking(url, token_file) as client:
+        if redeliver:
+            count = client.ask("POST", f"{path}/redeliver")["redelivered"]
+            print(f"{counted(count, 'event')} to be delivered again")
+            return ExitCode.FINE
+        found = client.pages(f"{path}?limit=1000")
+        if json:
+            _print(found)
+            return ExitCode.FINE
+        lines = [
+            f"{it['sequence']}  {it.get('type', 'no longer kept')}  {counted(it['attempts'], 'attempt')}, until "
+            f"{it['givenup']}: {it['reason']}"
+            for it in found
+        ]
+    print(plain("\n".join(lines)) if lines else "no dead letters")
     return ExitCode.FINE
 
 
-def _client(url: str, token_file: str | None) -> "SubscriptionClient":
+@contextmanager
+def _asking(url: str, token_file: str | None) -> Iterator["SubscriptionClient"]:
+    """Give a client; an answer with other members than a manager's is refused in one line."""
     from relaycast.serve.subscription_client import SubscriptionClient  # noqa: PLC0415 - loads an HTTP client
 
-    return SubscriptionClient(url, token_file)
+    client = SubscriptionClient(url, token_file)
+    try:
+        yield client
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise client.stranger() from None
 
 
 def _fares(state: dict[str, Any]) -> str:

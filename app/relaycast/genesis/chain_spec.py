@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relaycast.inputs import parse_hex, place_of, read_json
-from relaycast.refusal import BadInput, shown
+from relaycast.refusal import BadInput, short, shown
 from relaycast_trie import EMPTY_ROOT, ChildInfo, StateVersion, trie_root
 from relaycast_trie.plain.partial_trie import StateWitness
 
@@ -21,6 +21,8 @@ class ChainSpec:
     """A genesis state: ``top`` without child roots, ``children`` by their storage key."""
 
     name: str
+    """Printable and short: the names in files of strangers are escaped and cut when they are read."""
+
     top: dict[bytes, bytes]
     children: dict[bytes, dict[bytes, bytes]]
     state_version: StateVersion = StateVersion.V0
@@ -77,7 +79,7 @@ def spec_of(content: Any, place: str) -> ChainSpec:
         raise BadInput(f"{place} at genesis.raw.childrenDefault", shown(children), "an object of child tries")
     properties = content.get("properties")
     return ChainSpec(
-        name=str(content.get("name", "")),
+        name=short(str(content.get("name", ""))),
         top=_entries(raw.get("top"), f"{place} at genesis.raw.top"),
         children=dict(_children(children, f"{place} at genesis.raw.childrenDefault")),
         properties=properties if isinstance(properties, dict) else {},

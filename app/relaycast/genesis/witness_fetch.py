@@ -17,7 +17,7 @@ from relaycast.genesis.witness_keys import Wanted
 from relaycast.inputs import parse_hex
 from relaycast.node_client import NodeClient, NodeRefused, Tell
 from relaycast.pov.block_input import read_header
-from relaycast.refusal import BadInput, shown
+from relaycast.refusal import BadInput, short, shown
 from relaycast_collator.header import Header
 from relaycast_trie import ChildInfo, CodecError, MissingNode, ProofError, Recorder, TrieDB, blake2_256
 from relaycast_trie.exceptions import RootMismatch
@@ -131,7 +131,7 @@ class _Import:
         ]
         state_version = version.get("stateVersion") if isinstance(version, dict) else None
         return WitnessOrigin(
-            chain=name if isinstance(name, str) and name else "a chain",
+            chain=(short(name) if isinstance(name, str) else "") or "a chain",
             number=block.header.number,
             block_hash=block.hash,
             state_version=0 if state_version == 0 else 1,
@@ -174,8 +174,8 @@ class _Import:
         try:
             answer = await self.node.ask(method, *params)
         except NodeRefused as error:
-            if error.is_too_big and self.at_a_time > 1:
-                self.at_a_time //= 2
+            if error.is_too_big and len(keys) > 1:
+                self.at_a_time = len(keys) // 2
                 return False
             raise self._refusal(error, block) from None
         self._check(method, root, keys, self._given(method, answer))

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.inputs import parse_hex
-from relaycast.refusal import BadInput, shown
+from relaycast.refusal import BadInput, short, shown
 from relaycast_trie import CHILD_STORAGE_PREFIX, ProofError, StateVersion
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.plain.partial_trie import PartialTrie, StateWitness, explore
@@ -116,7 +116,7 @@ def _origin_of(content: Mapping[str, Any], place: str) -> WitnessOrigin:
     if type(version) is not int or version not in (0, 1):
         raise BadInput(f"{place} at .stateVersion", shown(version), "0 or 1")
     block_hash = parse_hex(content.get("hash"), f"{place} at .hash", size=HASH_LENGTH)
-    return WitnessOrigin(chain, number, block_hash, version, properties if isinstance(properties, dict) else {})
+    return WitnessOrigin(short(chain), number, block_hash, version, properties if isinstance(properties, dict) else {})
 
 
 def _refuse_others(others: Iterable[bytes], root: bytes, place: str) -> None:

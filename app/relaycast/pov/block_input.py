@@ -138,7 +138,7 @@ async def _fetched(url: str, at: str | None) -> Any:
         if error.is_unknown_method:
             expected = "a node with chain_getBlock, or with archive_v1"
             raise BadInput(url, f"no method {error.method}", expected) from None
-        raise BadInput(url, f"the error {shown(error.message)} for {error.method}", "a block") from None
+        raise BadInput(url, str(error), "a block") from None
     if found is None:
         raise BadInput(url, f"no block {at}", "a block that the node has")
     return found

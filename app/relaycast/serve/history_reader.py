@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from relaycast.refusal import BadInput, shown
+from relaycast.refusal import SENTENCE_CHARACTERS, BadInput, short, shown
 from relaycast.serve.access import name_of_token
 from relaycast_gateway.matching.topics import Match, TopicPattern, is_topic
 from relaycast_gateway.rfc3339 import EXPECTED, parse_time
@@ -171,6 +171,8 @@ class HistoryReader:
 
     async def _page(self, arguments: Mapping[str, Any]) -> tuple[list[Event], bool]:
         reply = await self._reply("wamp.subscription.get_events", self._subscription, **arguments)
+        if not all(map(_is_event, reply.args)):
+            raise BadInput(f"--url {self._url}", "events of another form", "a router of relaycast")
         return list(reply.args), bool(reply.kwargs.get("more"))
 
     async def _subscribe(self) -> int:
@@ -209,6 +211,10 @@ class HistoryReader:
 async def _each(events: Iterable[Event]) -> AsyncGenerator[Event]:
     for event in events:
         yield event
+
+
+def _is_event(told: object) -> bool:
+    return isinstance(told, dict) and isinstance(told.get("publication"), int) and "timestamp" in told
 
 
 def _going_on(conditions: Mapping[str, Any], last: int, *, is_reverse: bool) -> dict[str, Any]:
@@ -281,7 +287,7 @@ def _not_joined(error: JoinRefused, url: str, realm: str, *, has_token: bool) ->
         return BadInput(
             "--token-file", got, "a file with a token of the server's, behind it name=NAME where it has one"
         )
-    return BadInput(f"--url {url}", str(error), "a router that takes this session")
+    return BadInput(f"--url {url}", short(str(error), SENTENCE_CHARACTERS), "a router that takes this session")
 
 
 def _refused(error: WampError, place: str) -> BadInput:
@@ -298,7 +304,7 @@ def _refused(error: WampError, place: str) -> BadInput:
 
 
 def _said(error: WampError) -> str:
-    return " ".join(map(str, error.arguments)) or error.uri
+    return short(" ".join(map(str, error.arguments)) or error.uri, SENTENCE_CHARACTERS)
 
 
 def _no_router(url: str, error: Exception) -> BadInput:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from relaycast.refusal import BadInput, nearest, one_line, shown
+from relaycast.refusal import SENTENCE_CHARACTERS, BadInput, nearest, one_line, short, shown
 from relaycast.serve.icrc_caller import principal_of_name
 from relaycast.serve.server_connection import ServerAnswer, ServerConnection
 from relaycast_gateway.candid import CandidError, format_values, parse_values
@@ -108,7 +108,7 @@ class IcrcClient:
         status = answer.status
         try:
             problem = answer.parsed()
-            kind, detail = str(problem["type"]), str(problem["detail"])
+            kind, detail = str(problem["type"]), short(str(problem["detail"]), SENTENCE_CHARACTERS)
         except (ValueError, KeyError, TypeError):
             return self._stranger()
         if status == 401:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 from urllib.parse import quote
 
-from relaycast.refusal import BadInput
+from relaycast.refusal import SENTENCE_CHARACTERS, BadInput, short
 from relaycast.serve.server_connection import ServerAnswer, ServerConnection
 
 
@@ -25,6 +25,8 @@ class SubscriptionClient:
         following: str | None = path
         while following:
             page, following = self._asked("GET", self.url + following, None)
+            if not isinstance(page, list):
+                raise self.stranger()
             found += page
         return found
 
@@ -37,26 +39,28 @@ class SubscriptionClient:
         try:
             return answer.parsed(), _next_of(answer.link)
         except ValueError:
-            raise self._stranger() from None
+            raise self.stranger() from None
 
     def _refusal(self, answer: ServerAnswer) -> BadInput:
         status = answer.status
         try:
             problem = answer.parsed()
-            detail = str(problem["detail"])
+            detail = short(str(problem["detail"]), SENTENCE_CHARACTERS)
         except (ValueError, KeyError, TypeError):
             if status in {401, 403}:
                 return BadInput(
                     f"--url {self.url}", f"the answer {status}", "--token-file with a token of the server's"
                 )
-            return self._stranger()
+            return self.stranger()
         if isinstance(problem.get("member"), str):
-            return BadInput(problem["member"], str(problem.get("got")), str(problem.get("expected")))
+            got, expected = (short(str(problem.get(name)), SENTENCE_CHARACTERS) for name in ("got", "expected"))
+            return BadInput(short(problem["member"]), got, expected)
         if status == 401:
             return BadInput("--token-file", "no token that the server knows", "a file with one")
         return BadInput(f"--url {self.url}", detail, "a request that the server takes")
 
-    def _stranger(self) -> BadInput:
+    def stranger(self) -> BadInput:
+        """Return the refusal of an answer that no manager gives."""
         return BadInput(
             f"--url {self.url}", "an answer of another kind", "a server of relaycast with --face cloudevents"
         )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from relaycast.refusal import short
 from relaycast.terminal import console, counted, print_table
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ def print_runtime(summary: dict[str, Any], metadata: "Metadata") -> None:
     size = f"{summary['code_bytes']:,} bytes" + (f", {summary['wasm_bytes']:,} decompressed" if packed else "")
     missing = ", ".join(summary["missing_imports"])
     rows = {
-        "spec": f"{summary['spec_name']} {summary['spec_version']}",
-        "implementation": f"{summary['impl_name']} {summary['impl_version']}",
+        "spec": f"{short(summary['spec_name'])} {summary['spec_version']}",
+        "implementation": f"{short(summary['impl_name'])} {summary['impl_version']}",
         "authoring version": summary["authoring_version"],
         "transaction version": summary["transaction_version"],
         "state version": summary["state_version"],

@@ -28,13 +28,13 @@ def import_progress() -> Iterator[tuple[Tell, Progress]]:
 
 
 def print_witness(found: WitnessFile, out: Path, file_bytes: int, *, json: bool) -> None:
-    """Print what a witness holds, and where it is."""
+    """Print what a witness holds, and where it is; its ``values`` are those of the top trie with child roots."""
     known = found.witness.nodes
     summary: dict[str, object] = {
         "name": found.origin.name,
         "block": f"0x{found.origin.block_hash.hex()}",
         "state_root": f"0x{found.witness.root.hex()}",
-        "entries": len(found.top.values),
+        "values": len(found.top.values),
         "children": sum(not trie.gaps for trie in found.children.values()),
         "nodes": len(known),
         "node_bytes": sum(map(len, known.values())),
