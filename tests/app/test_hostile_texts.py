@@ -104,7 +104,7 @@ def answering(status: int, content: object) -> Iterator[str]:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"
