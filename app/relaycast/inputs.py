@@ -233,20 +233,20 @@ def compact_proof(nodes: list[bytes], root: bytes | None, place: str) -> tuple["
         raise BadInput(place, got, EXPECTED_COMPACT) from None
 
 
-def looks_compact(nodes: list[bytes]) -> bool:
-    """Return whether a node leaves out what follows it: the hash of a child or of its value."""
-    from relaycast_trie.exceptions import CodecError  # noqa: PLC0415
-    from relaycast_trie.node import Branch  # noqa: PLC0415
-    from relaycast_trie.node_codec import ESCAPE, decode_node  # noqa: PLC0415
+def is_compact(nodes: list[bytes], root: bytes | None) -> bool:
+    """Return whether the nodes are a compact proof, of ``root`` where that is given, and none as they stand.
 
-    for data in nodes:
-        try:
-            node = decode_node(data.removeprefix(ESCAPE))
-        except CodecError:
-            continue
-        if data.startswith(ESCAPE) or (isinstance(node, Branch) and b"" in node.children):
-            return True
-    return False
+    Values can look like nodes that leave out what follows them, so only decoding the whole proof tells. A proof of one
+    node is both.
+    """
+    from relaycast_trie.exceptions import ProofError  # noqa: PLC0415
+    from relaycast_trie.proofs.compact_proof import CompactProof  # noqa: PLC0415
+
+    try:
+        proof, _ = CompactProof(tuple(nodes)).decode(root)
+    except ProofError:
+        return False
+    return proof.nodes != frozenset(nodes)
 
 
 def _is_binary(data: bytes) -> bool:

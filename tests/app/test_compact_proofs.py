@@ -77,6 +77,24 @@ def test_who_forgets_that_a_proof_is_compact_is_told(relaycast: Command, file: W
     assert "try --compact" not in relaycast("proof", "show", "--compact", file(hexed(case["compact_proof"]))).out
 
 
+@pytest.mark.parametrize("value", ["0x8003000000", "0x01410100"])
+def test_a_value_that_looks_like_a_compact_node_makes_no_proof_compact(
+    relaycast: Command, file: Written, value: str
+) -> None:
+    """These are a branch whose child is left out, and a node behind an escape byte."""
+    pairs = [["0x01", value + "00" * 40], ["0x11", "0x03"]]
+    made = relaycast("proof", "make", "--key", "0x01", file(pairs, "pairs.json")).json
+    assert any(node.startswith(value) for node in made["nodes"])
+    assert "try --compact" not in relaycast("proof", "show", file(made, "p.json")).out
+
+
+def test_a_compact_proof_of_another_root_is_not_recommended(relaycast: Command, file: Written, case: Case) -> None:
+    name = file(hexed(case["compact_proof"]), "c.json")
+    assert "try --compact" in relaycast("proof", "show", "--root", f"0x{case['root']}", name).out
+    assert "try --compact" not in relaycast("proof", "show", "--root", f"0x{'07' * 32}", name).out
+    assert "try --compact" not in relaycast("proof", "show", file(hexed(case["compact_proof"][:-1]), "d.json")).out
+
+
 @pytest.mark.parametrize(
     ("change", "kind", "told"),
     [

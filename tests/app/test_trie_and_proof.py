@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Callable
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -179,6 +180,25 @@ def test_an_xray_of_a_proof_that_fails_shows_what_there_is(relaycast: Command, f
     assert ended.code == 1
     assert "not proven MissingNode" in ended.out
     assert "leaf" in ended.out
+
+
+@pytest.mark.parametrize("options", ["", "--root {root}", "--root {root} --key 0x01"])
+def test_a_root_node_that_does_not_decode_is_an_error(relaycast: Command, file: Written, options: str) -> None:
+    name, root = file(["0xffff"]), hashed("0xffff")
+    given = options.format(root=root).split()
+    ended = relaycast("proof", "show", *given, name)
+    assert ended.code == 1
+    assert f"not proven InvalidNode: node {root} does not decode: " in ended.out
+    told = relaycast("proof", "show", *given, name, "--json")
+    assert (told.code, told.json["error"]["kind"]) == (1, "InvalidNode")
+    page = relaycast("proof", "show", *given, name, "--html", "p.html")
+    assert page.code == 1
+    assert "does not decode" in Path("p.html").read_text("utf-8")
+
+
+def test_a_root_that_no_node_has_is_an_error_without_keys_too(relaycast: Command, file: Written, proof: Proof) -> None:
+    ended = relaycast("proof", "show", "--root", hashed("0xffff"), file(proof), "--json")
+    assert (ended.code, ended.json["error"]["kind"]) == (1, "RootMismatch")
 
 
 def test_an_xray_walks_into_child_tries(relaycast: Command, file: Written) -> None:

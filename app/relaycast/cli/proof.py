@@ -11,7 +11,7 @@ from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import AlwaysJson, Compact, File, Json, Keys, Limit, ProofFile, Root, Version
 from relaycast.inputs import (
     compact_proof,
-    looks_compact,
+    is_compact,
     parse_keys,
     parse_root,
     place_of,
@@ -145,12 +145,13 @@ def show(
 
     FILE as in `proof verify`. A statement proof is for a reader who has the values already: of the keys, or of all that
     are in the proof. With --key it also names the nodes that reading the keys does not need; --root may be
-    left out where the proof has one root, as a compact one has.
+    left out where the proof has one root, as a compact one has. A root node that is missing or does not decode, and a
+    key that is not proven, end with exit code 1.
 
     Example: relaycast proof make --key 0x01 pairs.json | relaycast proof show - --html proof.html
     """
     from relaycast.cli.tables.xray import print_json, print_text  # noqa: PLC0415
-    from relaycast.xray.nodes import unused_nodes, xray  # noqa: PLC0415
+    from relaycast.xray.nodes import check_root, unused_nodes, xray  # noqa: PLC0415
     from relaycast_trie import ProofError, StorageProof  # noqa: PLC0415
 
     expected = None if root is None else parse_root(root)
@@ -163,24 +164,27 @@ def show(
         ]
     else:
         proof = StorageProof(nodes)
+    may_be_compact = not compact and is_compact(nodes, expected)
     picture = xray(proof, root=expected, statement=keys)
     if keys and expected is None:
         if len(picture.roots) != 1:
             raise BadInput(place_of(file), f"a proof with {len(picture.roots)} roots", "--root beside --key")
         expected = bytes.fromhex(picture.roots[0][2:])
     verdict: dict[str, Any] = {}
-    if not compact and looks_compact(nodes):
+    if may_be_compact:
         note += ["compact?   there are nodes without their children's hashes, as compact proofs have: try --compact"]
     if not compact and len(nodes) > len(proof):
         verdict["repeated_nodes"] = len(nodes) - len(proof)
         note += [f"repeated   {verdict['repeated_nodes']:,} of the nodes came before, they are counted once"]
-    if expected is not None and keys:
-        try:
+    try:
+        if not compact:
+            check_root(nodes, expected)
+        if expected is not None and keys:
             verdict["unused"] = [f"0x{node_hash.hex()}" for node_hash in unused_nodes(proof, expected, keys)]
             note += [f"unused     {', '.join(verdict['unused']) or 'none'}"]
-        except ProofError as error:
-            verdict["error"] = _described(error)
-            note += [f"not proven {type(error).__name__}: {error}"]
+    except ProofError as error:
+        verdict["error"] = _described(error)
+        note += [f"not proven {type(error).__name__}: {error}"]
     if html is not None:
         from relaycast.xray.page import render_xray  # noqa: PLC0415 - the template engine is slow to load
 

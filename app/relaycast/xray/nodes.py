@@ -4,7 +4,7 @@ Nodes are walked from the roots that they have, or from the one that is given; n
 the end. Nothing is verified here: a node is what its bytes say.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from relaycast.refusal import BadInput
@@ -16,11 +16,14 @@ from relaycast_trie import (
     CompactProof,
     HashedValue,
     Hasher,
+    InvalidNode,
     Leaf,
     Node,
     ProofError,
+    RootMismatch,
     StorageProof,
     UnusedNodes,
+    blake2_256,
     decode_node,
     generate_proof,
 )
@@ -131,6 +134,28 @@ def unused_nodes(proof: StorageProof, root: bytes, keys: Iterable[bytes]) -> tup
     except UnusedNodes as unused:
         return unused.hashes
     return ()
+
+
+def check_root(nodes: Sequence[bytes], root: bytes | None) -> None:
+    """Raise ``RootMismatch`` where no node has the root, and ``InvalidNode`` where that node does not decode.
+
+    Without a root one node must decode, for what leads to no other and does not decode is no root.
+    """
+    if root is None:
+        if nodes and not any(_decoded(node) is not None for node in nodes):
+            _decode(blake2_256(nodes[0]), nodes[0])
+        return
+    data = next((node for node in nodes if blake2_256(node) == root), None)
+    if data is None:
+        raise RootMismatch(root)
+    _decode(root, data)
+
+
+def _decode(node_hash: bytes, data: bytes) -> None:
+    try:
+        decode_node(data)
+    except CodecError as error:
+        raise InvalidNode(node_hash, error.reason, error.offset) from None
 
 
 def _roots(blobs: dict[bytes, bytes]) -> list[bytes]:
