@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import asdict
 
+from app.weather import weather
 from command_line import Command, Refused, Written
 from relaycast.compare.comparison import compare, measure
 from relaycast.refusal import BadInput
@@ -162,6 +163,17 @@ def test_the_table_shows_figures_side_by_side(relaycast: Command, file: Written)
     assert rows["own state proof total, bytes"][0].startswith("-")
     assert rows["relay proof total, bytes"][1].startswith("+")
     assert "first: every invariant held" in ended.out
+
+
+def test_both_designs_start_from_the_genesis_that_is_given(relaycast: Command, file: Written) -> None:
+    file(weather(), "weather.toml")
+    file([[f"0x{number:04x}", "0x02"] for number in range(4)], "pairs.json")
+    arguments = ("weather.toml", "--policy", "cache=none", "--genesis", "pairs.json", "--json")
+    told = relaycast("compare", *arguments).json
+    for side, policies in (("first", ()), ("second", ("--policy", "cache=none"))):
+        run = relaycast("run", "weather.toml", "--genesis", "pairs.json", *policies, "--json").json
+        (reader,) = run["subscribers"]
+        assert told[side]["subscribers"]["3000"]["proof_bytes"] == reader["proof_bytes"]
 
 
 def test_presets_go_by_their_names(relaycast: Command) -> None:

@@ -153,9 +153,36 @@ def test_a_scenario_is_found_from_where_the_kept_file_is(
     assert ended.err.startswith("relaycast: kept.toml at source: got '../scenarios/weather.toml', expected a scenario")
 
 
+def test_a_genesis_is_kept_with_the_sizes_and_measured_with_again(
+    relaycast: Command, file: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file(weather(), "weather.toml")
+    file([[f"0x{number:04x}", "0x02"] for number in range(4)], "pairs.json")
+    (tmp_path / "sizes").mkdir()
+    kept = ("--out", "sizes/kept.toml")
+    assert relaycast("pov", "snapshot", "weather.toml", "--genesis", "pairs.json", *kept).code == 0
+    sizes = read_snapshot("sizes/kept.toml").scenarios["weather"]
+    assert sizes.genesis == "../pairs.json"
+    run = relaycast("run", "weather.toml", "--genesis", "pairs.json", "--json").json
+    left = read_snapshot(tmp_path / "out" / run["run_id"] / "pov.snapshot.toml").scenarios["weather"]
+    assert sizes.subscribers == left.subscribers
+    other = relaycast("pov", "snapshot", "weather.toml", "--check", *kept)
+    assert other.code == 1
+    assert "cannot be compared: weather: kept are sizes on the genesis ../pairs.json, measured are those" in other.out
+    assert relaycast("pov", "snapshot", "weather.toml", "--check", "--genesis", "pairs.json", *kept).code == 0
+    left_by_run = ("--out", f"out/{run['run_id']}/pov.snapshot.toml")
+    assert relaycast("pov", "snapshot", "weather.toml", "--check", "--genesis", "pairs.json", *left_by_run).code == 0
+    monkeypatch.chdir(tmp_path / "sizes")
+    assert relaycast("pov", "snapshot", "--check", "--out", "kept.toml").code == 0
+    before = Path("kept.toml").read_bytes()
+    assert relaycast("pov", "snapshot", "--out", "kept.toml").code == 0
+    assert Path("kept.toml").read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
+        ("oracle --genesis missing.json", "missing.json: got no such file or directory"),
         ("", "pov snapshot: got no scenario, expected a scenario file or the name of a preset"),
         (
             "orcle",

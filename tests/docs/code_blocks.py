@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cyclopts import CycloptsError, MissingArgumentError
 
-from relaycast.cli.command import execute
+from relaycast.cli.command import build_app, execute
 from relaycast.scenario.files import load_scenario
 from relaycast.simulation.sweep import load_sweep
 
@@ -38,8 +39,15 @@ FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>[\w-]*)(?P<info>[^\n]*)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
 )
 NOTE = re.compile(r"<!-- (?P<kind>slow|help only|printed by|not run)(?:: (?P<said>(?:(?!-->).)+?))? -->\n\Z", re.DOTALL)
+CODE = re.compile(r"`([^`]+)`")
+OURS = re.compile(r"(?:^|[|&] )(?:\./)?relaycast ([^|&>]+)")
+"""What stands behind the name of the program, at the beginning or in a pipe, up to the next program."""
+
 EXIT_CODE = re.compile(r"# exit code (\d+)$")
 VERB = re.compile(r"^(?:\./)?relaycast ((?:[a-z][a-z-]*)(?: [a-z][a-z-]*(?=\s|$))?)")
+
+MOST_MISSING = 8
+"""Values that a command line in a sentence may leave out."""
 
 SECONDS = 300
 """The longest that one command of a page may take."""
@@ -169,6 +177,33 @@ class Reader:
         pattern = pattern_of(shown.rstrip("\n"))
         fits = re.match(pattern, printed) if begins else re.fullmatch(pattern, printed.rstrip("\n"))
         assert fits, f"{place} shows\n{shown}\nbut what is printed is\n{printed}"
+
+
+def mentioned_in(page: Path) -> Iterator[str]:
+    """Yield every command line of ours on a page, whether anything runs it or not, in blocks and in sentences."""
+    for block in blocks_of(page):
+        if block.language == "console":
+            for command, _ in commands_of(block.text):
+                yield from OURS.findall(command)
+    for code in CODE.findall(FENCE.sub("", page.read_text())):
+        yield from OURS.findall(" ".join(code.split()))
+
+
+def slip_in(command: str) -> str:
+    """Return what is wrong with the verb and the options of a command line that may leave out values, or nothing."""
+    tokens = ["1" if token == "N" else token for token in shlex.split(command, comments=True)]
+    app = build_app()
+    for _ in range(MOST_MISSING if tokens[0] != "VERB" else 0):
+        try:
+            app.parse_args(tokens, exit_on_error=False, print_error=False)
+        except MissingArgumentError as error:
+            name = "" if error.argument is None or error.keyword else error.argument.name
+            tokens += [name, "1"] if name.startswith("--") else ["1"]
+        except CycloptsError as error:
+            return f"relaycast {command}: {error}"
+        else:
+            break
+    return ""
 
 
 def example_of(page: Path) -> Path | None:

@@ -14,7 +14,9 @@ from docs.code_blocks import (
     blocks_of,
     commands_of,
     example_of,
+    mentioned_in,
     pattern_of,
+    slip_in,
     what_is_wrong_with,
 )
 
@@ -36,6 +38,28 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 def test_every_block_can_be_checked_or_says_why_not(page: Path) -> None:
     wrong = [f"{block.place}: {said}" for block in blocks_of(page) if (said := what_is_wrong_with(block))]
     assert not wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_command_line_of_a_page_has_a_verb_and_options_that_exist(page: Path) -> None:
+    assert not [slip for command in mentioned_in(page) if (slip := slip_in(command))]
+
+
+@pytest.mark.parametrize("wrong", ["predicted", "compare oracle --blokcs 3", "history --folow", "run --workers many"])
+def test_a_command_line_that_does_not_exist_is_found(wrong: str) -> None:
+    assert slip_in(wrong)
+
+
+def test_the_command_lines_of_a_page_are_found_in_blocks_and_in_sentences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("docs.code_blocks.ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text(
+        "`relaycast run\noracle` and `demo`.\n<!-- not run: no -->\n```console\n$ ./relaycast demo > a\n"
+        "$ echo 1 | relaycast proof show - | jq\n$ python -m relaycast\n```\n"
+    )
+    assert [it.strip() for it in mentioned_in(page)] == ["demo", "proof show -", "run oracle"]
 
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=named)

@@ -4,12 +4,13 @@ import json as json_text
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import App, Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import AllowOversize, Json, TrieEngine
+from relaycast.cli.simulate import GenesisFile
 from relaycast.inputs import STDIN, place_of
 from relaycast.refusal import SHOWN_CHARACTERS, BadInput, nearest, shown
 from relaycast.simulation.run_folder import check_writable
@@ -50,12 +51,21 @@ At = Annotated[
 ]
 
 
+class _Wanted(NamedTuple):
+    """A scenario to measure, and the files that it and its genesis come from, relative to the kept file."""
+
+    scenario: "Scenario"
+    source: str
+    genesis: str
+
+
 @app.command
 def snapshot(
     *scenario: Scenarios,
     out: Kept = Path("pov.snapshot.toml"),
     check: Check = False,
     tolerance: Tolerance = "0%",
+    genesis: GenesisFile = None,
     trie_engine: TrieEngine = "auto",
     allow_oversize: AllowOversize = False,
     github: GitHub = False,
@@ -64,7 +74,8 @@ def snapshot(
     """Measure the proof sizes of scenarios and keep them in a file, or --check them against it.
 
     With --check nothing is written: exit code 1 names every size that grew beyond the tolerance, from how much to how
-    much, and what its bytes are for. What is kept of other scenarios stays as it is. Blocks that do not fit into a PoV
+    much, and what its bytes are for. What is kept of other scenarios stays as it is. The kept file names the --genesis
+    of each scenario; without scenarios on the command line, it is taken from there. Blocks that do not fit into a PoV
     make the exit code 1 in any case, unless --allow-oversize; so does a real runtime that traps.
 
     Example: relaycast pov snapshot oracle weather.toml
@@ -86,7 +97,7 @@ def snapshot(
     if not check:
         check_writable(out.parent)
     kept = read_snapshot(out) if there else Snapshot()
-    wanted = _wanted(scenario, kept, out)
+    wanted = _wanted(scenario, kept, out, genesis)
     measured, broken, oversize, trapped = _measure_all(wanted, trie_engine, shown=shows_progress() and not json)
     verdict = judge(kept, measured, tolerance=allowed)
     if not check:
@@ -134,25 +145,31 @@ def inspect(block: BlockSource, /, *, at: At = None, json: Json = False) -> Exit
     return ExitCode.FINE
 
 
-def _wanted(names: tuple[str, ...], kept: "Snapshot", file: Path) -> "dict[str, tuple[Scenario, str]]":
-    """Return the scenarios by name, each with where it comes from, relative to the kept file."""
+def _wanted(names: tuple[str, ...], kept: "Snapshot", file: Path, genesis: str | None) -> "dict[str, _Wanted]":
+    """Return the scenarios by name; ``genesis`` is for all of them, in the place of kept ones."""
+    from relaycast.cli.simulate import adjusted  # noqa: PLC0415
     from relaycast.scenario.files import load_named, presets  # noqa: PLC0415
 
-    given = list(names)
+    given = [(name, genesis) for name in names]
     if not given:
-        given = [str(_found(it.source or name, file, presets())) for name, it in kept.scenarios.items()]
+        for name, it in kept.scenarios.items():
+            start = str(file.parent / it.genesis) if it.genesis and genesis is None else genesis
+            given.append((str(_found(it.source or name, file, presets())), start))
     if not given:
         raise BadInput("pov snapshot", "no scenario", "a scenario file or the name of a preset")
-    found: dict[str, tuple[Scenario, str]] = {}
-    for name in given:
-        scenario = load_named(name, "pov snapshot")
+    found: dict[str, _Wanted] = {}
+    for name, start in given:
+        scenario = adjusted(load_named(name, "pov snapshot"), None, None, start)
         if scenario.name in found:
             raise BadInput(name, f"the name {shown(scenario.name)} again", "scenarios with names of their own")
-        source = "" if name == STDIN else name
-        if source and source not in presets():
-            source = Path(os.path.relpath(source, file.parent)).as_posix()
-        found[scenario.name] = scenario, source
+        source = name if name in presets() else _from(file, name)
+        found[scenario.name] = _Wanted(scenario, source, _from(file, start or STDIN))
     return found
+
+
+def _from(kept: Path, file: str) -> str:
+    """Return the name of ``file`` relative to the kept file; standard input has none."""
+    return "" if file == STDIN else Path(os.path.relpath(file, kept.parent)).as_posix()
 
 
 def _found(source: str, file: Path, presets: list[str]) -> Path:
@@ -166,7 +183,7 @@ def _found(source: str, file: Path, presets: list[str]) -> Path:
 
 
 def _measure_all(
-    wanted: "dict[str, tuple[Scenario, str]]", trie_engine: "Engine", *, shown: bool
+    wanted: "dict[str, _Wanted]", trie_engine: "Engine", *, shown: bool
 ) -> "tuple[dict[str, ScenarioSizes], list[str], list[str], list[str]]":
     """Return the sizes of every scenario, the invariants violated, and a line for each with blocks that do not fit.
 
@@ -177,10 +194,10 @@ def _measure_all(
     from relaycast.report.verdicts import verdicts  # noqa: PLC0415
 
     measured, broken, oversize, trapped = {}, [], [], []
-    for name, (scenario, source) in wanted.items():
-        with progress_bar(scenario, shown=shown) as progress:
-            run = _measure(scenario, trie_engine, progress)
-        measured[name] = sizes_of_run(run, source=source)
+    for name, it in wanted.items():
+        with progress_bar(it.scenario, shown=shown) as progress:
+            run = _measure(it.scenario, trie_engine, progress)
+        measured[name] = sizes_of_run(run, source=it.source, genesis=it.genesis)
         broken += [f"{name}: {violation}" for violation in run.invariants.violations]
         trapped += [f"{name}: the runtime failed: {line}" for line in run.refusals]
         oversize += [f"{name}: {verdict.text}" for verdict in verdicts(run) if verdict.about == "fits"][

@@ -147,6 +147,9 @@ def judge(kept: Snapshot, measured: Mapping[str, ScenarioSizes], *, tolerance: f
         elif (before.blocks, before.seed) != (sizes.blocks, sizes.seed):
             terms = f"{before.blocks} blocks with seed {before.seed}, measured are {sizes.blocks} with {sizes.seed}"
             verdict.wrong.append(f"{name}: kept are {terms}")
+        elif before.genesis and before.genesis != sizes.genesis:
+            other = f"those on {sizes.genesis}" if sizes.genesis else "those on the scenario's own"
+            verdict.wrong.append(f"{name}: kept are sizes on the genesis {before.genesis}, measured are {other}")
         else:
             _judge_scenario(name, before, sizes, verdict)
     return verdict

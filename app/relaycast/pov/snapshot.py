@@ -68,11 +68,15 @@ class RuntimeSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class ScenarioSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run; ``source`` is the preset or the file that it was made from, relative to the snapshot."""
+    """One run; ``source`` is the preset or the file that it was made from, relative to the snapshot.
+
+    ``genesis`` is the file that the relay chain started from instead of the scenario's own, relative to the snapshot.
+    """
 
     blocks: int
     seed: int
     source: str = ""
+    genesis: str = ""
     subscribers: dict[int, SubscriberSizes] = field(default_factory=dict)
     runtimes: dict[int, RuntimeSizes] = field(default_factory=dict)
 
@@ -113,11 +117,18 @@ class SubscriberFigures(Protocol):
     def publishers(self) -> list[PublisherCost]: ...
 
 
-def sizes_of_run(run: Outcome, *, source: str = "") -> ScenarioSizes:
+def sizes_of_run(run: Outcome, *, source: str = "", genesis: str = "") -> ScenarioSizes:
     """Return the figures of a whole run; not its id, which moves with every version."""
     subscribers = {it.para_id: sizes_of(it) for it in run.subscribers}
     runtimes = {it.para_id: sizes_of_runtime(it) for it in run.runtimes}
-    return ScenarioSizes(source=source, blocks=run.blocks, seed=run.seed, subscribers=subscribers, runtimes=runtimes)
+    return ScenarioSizes(
+        source=source,
+        genesis=genesis,
+        blocks=run.blocks,
+        seed=run.seed,
+        subscribers=subscribers,
+        runtimes=runtimes,
+    )
 
 
 def sizes_of_runtime(it: RuntimeOutcome) -> RuntimeSizes:
@@ -157,7 +168,8 @@ def render_kept(snapshot: Snapshot) -> str:
     for name, sizes in sorted(snapshot.scenarios.items()):
         table = f"scenarios.{name if _BARE_KEY.fullmatch(name) else _text(name)}"
         lines += ["", f"[{table}]"]
-        lines += [f"source = {_text(sizes.source)}"] if sizes.source else []
+        files = {"source": sizes.source, "genesis": sizes.genesis}
+        lines += [f"{name} = {_text(file)}" for name, file in files.items() if file]
         lines += [*_terms(sizes), *_subscribers(sizes, f"{table}."), *_runtimes(sizes, f"{table}.")]
     return _joined(lines)
 
