@@ -7,6 +7,7 @@ be had raises ``BadInput`` in one line; what the node itself refuses raises ``No
 import asyncio
 import json
 import os
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
@@ -18,6 +19,7 @@ from aiohttp import WSCloseCode
 
 from relaycast.inputs import NODE_SCHEMES
 from relaycast.refusal import BadInput, shown
+from relaycast.tls_mistakes import tls_mistake
 from relaycast_gateway.delivery.schedule import retry_after_seconds
 
 SECONDS = 60.0
@@ -145,8 +147,8 @@ class NodeClient:
             except _Busy as busy:
                 reason, seconds = busy.reason, min(busy.seconds or wait, LONGEST_WAIT)
             except (_Lost, aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-                if self._asked == 1 and turn == 0 and isinstance(error, NO_SUCH_NODE):
-                    raise BadInput(self.url, _why(error), EXPECTED) from None
+                if self._asked == 1 and turn == 0:
+                    await self._refuse_first(error)
                 await self._hang_up()
                 reason, seconds = _why(error), wait
             if turn < self._waits:
@@ -155,6 +157,14 @@ class NodeClient:
             wait = min(2 * wait, LONGEST_WAIT)
         times = f", {self._waits + 1} times in a row" if self._waits else ""
         raise BadInput(self.url, f"{reason} for {method}{times}", EXPECTED)
+
+    async def _refuse_first(self, error: Exception) -> None:
+        """Raise ``BadInput`` where the first question shows that waiting does not help."""
+        mistake = await asyncio.to_thread(tls_mistake, self.url, error, self.url)
+        if mistake is not None:
+            raise mistake from None
+        if isinstance(error, NO_SUCH_NODE):
+            raise BadInput(self.url, _why(error), EXPECTED) from None
 
     async def _answer(self, method: str, params: tuple[object, ...]) -> Any:
         self._asked += 1
@@ -242,6 +252,7 @@ def _why(error: Exception) -> str:
         return error.reason
     if isinstance(error, TimeoutError):
         return f"no answer for {SECONDS:g} s"
-    number = getattr(getattr(error, "os_error", None), "errno", None)
+    cause = getattr(error, "os_error", None)
+    number = None if isinstance(cause, ssl.SSLError) else getattr(cause, "errno", None)
     said = os.strerror(number) if isinstance(number, int) and number > 0 else str(error)
     return said or type(error).__name__

@@ -6,7 +6,6 @@ before, by its publication. A live event only wakes the reader, which then asks 
 
 import asyncio
 import os
-import ssl as tls
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,13 +13,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import aiohttp
-
 from relaycast.refusal import SENTENCE_CHARACTERS, BadInput, short, shown
 from relaycast.serve.access import name_of_token
+from relaycast.tls_mistakes import tls_mistake
 from relaycast_gateway.matching.topics import Match, TopicPattern, is_topic
 from relaycast_gateway.rfc3339 import EXPECTED, parse_time
-from relaycast_gateway.wamp.client.client import WampClient
+from relaycast_gateway.wamp.client.client import PATIENCE_SECONDS, WampClient
 from relaycast_gateway.wamp.client.values import JoinRefused
 from relaycast_gateway.wamp.errors import (
     AUTHENTICATION_FAILED,
@@ -93,13 +91,22 @@ class HistoryReader:
 
     @classmethod
     @asynccontextmanager
-    async def joined(cls, url: str, realm: str, token_file: str | None = None) -> AsyncIterator["HistoryReader"]:
+    async def joined(
+        cls, url: str, realm: str, token_file: str | None = None, *, patience_seconds: float = PATIENCE_SECONDS
+    ) -> AsyncIterator["HistoryReader"]:
         """Join ``realm`` until the block ends; every problem with the router is a ``BadInput``."""
         address = _address(url)
         authid, ticket = (None, None) if token_file is None else _credentials(token_file)
         try:
             async with asyncio.timeout(SECONDS):
-                client = await WampClient.connect(address, realm, serializer="msgpack", authid=authid, ticket=ticket)
+                client = await WampClient.connect(
+                    address,
+                    realm,
+                    serializer="msgpack",
+                    authid=authid,
+                    ticket=ticket,
+                    patience_seconds=patience_seconds,
+                )
         except JoinRefused as error:
             raise _not_joined(error, url, realm, has_token=ticket is not None) from None
         except (OSError, TimeoutError, WampProtocolError) as error:
@@ -308,10 +315,11 @@ def _said(error: WampError) -> str:
 
 
 def _no_router(url: str, error: Exception) -> BadInput:
+    mistake = tls_mistake(url, error, f"--url {url}")
+    if mistake is not None:
+        return mistake
     cause = error.__cause__ or error
-    if isinstance(cause, tls.SSLError | aiohttp.ClientSSLError):
-        expected = "one that it trusts: SSL_CERT_FILE names a file with more of them"
-        return BadInput(f"--url {url}", "a certificate that this machine does not trust", expected)
     number = getattr(cause, "errno", None)
-    said = os.strerror(number).lower() if isinstance(number, int) else str(error) or "no answer"
+    said = os.strerror(number).lower() if isinstance(number, int) and number > 0 else str(cause)
+    said = said.removeprefix(f"{_address(url)}: ") or "no answer"
     return BadInput(f"--url {url}", said, "a router that runs: relaycast serve")

@@ -14,6 +14,7 @@ from typing import Any
 
 from relaycast.refusal import BadInput, one_line, shown
 from relaycast.serve.server_connection import ServerConnection
+from relaycast.tls_mistakes import tls_mistake
 from relaycast_gateway.candid import Present, Variant
 from relaycast_gateway.icrc.candypath.compiled import candy_path
 from relaycast_gateway.icrc.canister import CallRefused
@@ -121,7 +122,8 @@ async def listener(
     except NoCanisterServer as error:
         if error.status == 401:
             raise BadInput("--token-file", "no token that the server knows", "a file with one") from None
-        raise BadInput(f"--url {url}", error.got, "a server of relaycast with --face icrc") from None
+        mistake = None if error.status else await asyncio.to_thread(tls_mistake, url, error, f"--url {url}")
+        raise mistake or BadInput(f"--url {url}", error.got, "a server of relaycast with --face icrc") from None
     except OSError as error:
         raise BadInput("--port", f"{port}: {(error.strerror or 'no such port').lower()}", "a free port, or 0") from None
 

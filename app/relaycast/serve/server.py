@@ -6,6 +6,7 @@ import resource
 import socket as sockets
 import ssl
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -42,6 +43,9 @@ OTHER_FILES = 256
 """File handles beside those of connections."""
 
 MOST_PORT = 65_535
+
+CERTIFICATE, PRIVATE_KEY = b"CERTIFICATE-----", b"PRIVATE KEY-----"
+"""What the first lines of PEM end with, of every kind of either."""
 
 
 class Server:
@@ -182,13 +186,39 @@ def tls_of(cert: str | None, key: str | None) -> ssl.SSLContext | None:
         return None
     if cert is None or key is None:
         raise BadInput("--tls-cert", "one of --tls-cert and --tls-key", "both")
+    _ensure_pem("--tls-cert", cert, CERTIFICATE, "a certificate in PEM", PRIVATE_KEY, "a private key")
+    _ensure_pem("--tls-key", key, PRIVATE_KEY, "a private key in PEM", CERTIFICATE, "a certificate")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        context.load_cert_chain(cert, key)
-    except OSError as error:  # an SSLError is one
-        reason = (error.strerror or str(error)).lower()
-        raise BadInput(f"--tls-cert {cert}", reason, "a certificate and its key in PEM") from None
+        context.load_cert_chain(cert, key, password=_no_passphrase)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise BadInput(f"--tls-key {key}", "the key of another certificate", f"the one of {cert}") from None
+        got = f"PEM that does not parse, there or in {key}"
+        raise BadInput(f"--tls-cert {cert}", got, "a certificate and its key in PEM") from None
+    except _Encrypted:
+        raise BadInput(f"--tls-key {key}", "an encrypted key", "one without a passphrase") from None
     return context
+
+
+class _Encrypted(Exception):
+    """A key that needs a passphrase."""
+
+
+def _no_passphrase() -> str:
+    raise _Encrypted  # else OpenSSL asks at the terminal
+
+
+def _ensure_pem(option: str, file: str, mark: bytes, expected: str, other_mark: bytes, other: str) -> None:
+    """Raise ``BadInput`` where a file has no block of PEM with this ``mark``."""
+    try:
+        held = Path(file).read_bytes()
+    except OSError as error:
+        raise BadInput(f"{option} {file}", (error.strerror or str(error)).lower(), expected) from None
+    if mark in held:
+        return
+    hint = "are --tls-cert and --tls-key swapped?" if other_mark in held else ""
+    raise BadInput(f"{option} {file}", other if hint else "a file without one", expected, hint)
 
 
 def raise_file_limit() -> None:

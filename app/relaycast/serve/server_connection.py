@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
 from relaycast.refusal import BadInput, shown
+from relaycast.tls_mistakes import tls_mistake
 
 SECONDS = 30
 MOST_BYTES = 64 << 20
@@ -57,6 +58,9 @@ class ServerConnection:
             with error:
                 return ServerAnswer(error.code, error.read(MOST_BYTES))
         except (URLError, OSError, HTTPException) as error:
+            mistake = tls_mistake(self.url, error, f"--url {self.url}")
+            if mistake is not None:
+                raise mistake from None
             reason = getattr(error, "reason", error)
             said = (getattr(reason, "strerror", None) or str(reason) or "no answer").lower()
             raise BadInput(f"--url {self.url}", said, "a server that runs: relaycast serve") from None

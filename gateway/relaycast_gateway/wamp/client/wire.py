@@ -152,4 +152,6 @@ def _refusal_in(answer: bytes) -> str:
         code = answer[1] >> 4
         known = [refusal.name.lower().replace("_", " ") for refusal in RawSocketRefusal if refusal == code]
         return f"the handshake was refused: {known[0] if known else f'error {code}'}"
-    return f"expected a handshake of RawSocket, got {answer.hex() or 'the end of the connection'}"
+    if answer == b"HTTP":
+        return "an answer of HTTP instead of a handshake of RawSocket: ws:// and wss:// connect to such a port"
+    return f"{answer.hex() or 'the end of the connection'} instead of a handshake of RawSocket"
