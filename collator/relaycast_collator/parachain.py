@@ -30,7 +30,7 @@ from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscriptionHandler
-from relaycast_pallets.subscriber.subscription_limits import excess_with
+from relaycast_pallets.subscriber.subscription_limits import excess_with, has_room_for
 from relaycast_trie import EMPTY_ROOT, Recorder, StorageProof
 from relaycast_trie.engine import Engine
 from relaycast_xcm import Location, ParaId, Weight
@@ -138,10 +138,10 @@ class Parachain:
         if self.subscriber.handler is not self.kept:
             raise ValueError(f"parachain {self.para_id} has a handler of its own that says what it wants")
         added = [SubscribedKey(key) for key in keys]
-        limit = self.subscriber.config.max_publishers
-        if len(self.kept.wanted.keys() | {publisher}) > limit:
+        subscriptions, limit = list(self.kept.wanted.items()), self.subscriber.config.max_publishers
+        if not has_room_for(limit, subscriptions, publisher):
             raise ValueError(f"parachain {self.para_id} subscribes to {limit} publishers at most")
-        excess = excess_with(self.subscriber.config, list(self.kept.wanted.items()), publisher, added)
+        excess = excess_with(self.subscriber.config, subscriptions, publisher, added)
         if excess is not None:
             raise ValueError(f"keys that parachain {self.para_id} subscribes to: {excess}")
         self.kept.subscribe(publisher, added)

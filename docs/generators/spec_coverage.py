@@ -15,6 +15,13 @@ TESTS = ROOT / "tests"
 PAGE = ROOT / "docs" / "spec-coverage.md"
 TITLES = TESTS / "vectors" / "spec_scenarios.txt"
 
+MODELLED = "tested, but for the host function: the meter is charged for each read of a cached node instead"
+MODELLED_IN = (
+    "PoV Budget Constraint / WeightMeter tracks ref_time and proof_size",
+    "Proof Processing / Cached nodes read from storage",
+)
+"""Scenarios that leave reads of the parachain's own storage to a host function and ``StorageWeightReclaimer``."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Claim:
@@ -69,8 +76,14 @@ def page() -> str:
     for title, found in by_scenario.items():
         requirement, _, scenario = title.partition(" / ")
         tests = "<br>".join(f"`{claim.file}::{claim.test}`" for claim in found)
-        lines.append(f"| {requirement} | {scenario} | {tests} | {'tested' if found else 'open'} |")
+        lines.append(f"| {requirement} | {scenario} | {tests} | {_status(title, found)} |")
     return "\n".join([*lines, "", "</div>"]) + "\n"
+
+
+def _status(title: str, found: list[Claim]) -> str:
+    if not found:
+        return "open"
+    return MODELLED if title in MODELLED_IN else "tested"
 
 
 def _claims_of(file: Path) -> Iterator[Claim]:

@@ -65,6 +65,7 @@ def test_lies_are_caught_by_the_error_that_fits_them(omissions: LieReport, addit
     assert set(caught["hand_over_nothing"]) == set(caught["show_the_past"]) == {"RootMismatch"}
     assert set(caught["withhold_all"]) == set(caught["withhold_one"]) == {"QueueHeadMismatch"}
     assert set(caught["hash_all"]) == {"NoMessageInFull"}
+    assert set(caught["hold_back"]) == {"MessagesHeldBack"}, "horizontal messages, not downward ones"
     causes = {"MessageOutOfOrder", "NoMessageInFull", "NoSuchChannel", "QueueHeadMismatch"}
     assert set(caught["invent_message"]) == causes, "a hash alone, and a sender without a channel, have their own"
     assert set(caught["alter_message"]) == {"QueueHeadMismatch"}

@@ -253,10 +253,10 @@ def test_a_load_that_cannot_be_is_refused_by_name(refused: Refused, file: Writte
 def test_a_message_that_no_block_could_ever_take_is_refused(refused: Refused, file: Written) -> None:
     text = (
         'extends = "oracle"\n[relaychain]\nmax_pov_bytes = 100_000\n[policies]\nbudget = "cumulus"\n'
-        "[[parachains]]\nid = 3000\nmessages = { downward = 1, message_bytes = 17_000 }"
+        "[[parachains]]\nid = 3000\nmessages = { downward = 1, message_bytes = 34_000 }"
     )
     assert refused("run", file(text, "a.toml")).startswith(
-        "a.toml at parachains[1].messages.message_bytes: got 17000, more than a block has room for"
+        "a.toml at parachains[1].messages.message_bytes: got 34000, more than a block has room for"
     )
 
 

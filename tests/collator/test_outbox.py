@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from collator.networks import PUBLISHER, SUBSCRIBER, kept, key, keys, publish, run, told, value, values
 from ledger.watched import Watched
-from relaycast_collator import Outbox, Publication
+from relaycast_collator import Chains, MessagesQueued, Outbox, Pace, Publication
 from relaycast_pallets import DRAFT_MOCK
 from relaycast_pallets.subscriber.subscription import SubscribedKey, Subscriptions, TtlState
 from relaycast_xcm import ParaId, Publish, Weight
@@ -150,6 +151,20 @@ def test_a_full_queue_holds_publications_up_and_loses_none() -> None:
     assert latencies[-1] == 11
     assert kept(net, SUBSCRIBER) == values(160)
     assert net.invariants.ok
+
+
+@pytest.mark.parametrize("limits", [UpwardLimits(queue_count=3), UpwardLimits(queue_bytes=450)])
+def test_blocks_of_one_tick_share_the_room_of_the_queue(limits: UpwardLimits) -> None:
+    """Messages of earlier blocks are on their way and not queued yet, and take their room all the same."""
+    limits = replace(limits, messages_per_candidate=2, message_bytes=200)
+    net = Chains(upward_limits=limits)
+    net.add_parachain(PUBLISHER, pace=Pace(cores=3))
+    for number in range(40):
+        net.parachains[PUBLISHER].publish(key(number), value(number, 100))
+    net.step()
+    queued = [it for fact in net.step() if isinstance(fact, MessagesQueued) for it in fact.messages]
+    assert len(queued) == 3, "two of the first block, one of the second, none of the third"
+    assert sum(len(message.data) for message in queued) <= limits.queue_bytes
 
 
 def test_what_the_relay_chain_refuses_was_never_published() -> None:

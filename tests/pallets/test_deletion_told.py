@@ -48,6 +48,22 @@ class Deaf:
         raise AssertionError("never called")
 
 
+def test_a_key_that_never_existed_is_not_reported_as_deleted() -> None:
+    """Nor where the publisher had no child trie in the first block, and got one without the key."""
+    world = World(policies=TOLD)
+    world.subscribe(ALPHA, K[:3])
+    assert world.block().deleted == ()
+    assert bits(world) is None
+    for change in (b"1", b"2"):
+        world.publish(ALPHA, K[3:4], change)
+        assert world.block().deleted == ()
+        assert bits(world) == "00000000"
+    world.publish(ALPHA, K[:1])
+    assert world.block().called == [(ALPHA, K[0])]
+    world.delete(ALPHA, K[:4])
+    assert world.block().deleted == ((ALPHA, K[0]),)
+
+
 def test_a_deleted_key_is_told_once() -> None:
     world = told_world()
     world.delete(ALPHA, K[1:2])

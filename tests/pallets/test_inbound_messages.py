@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from pallets.subscriber_invariants import refused
 from pallets.subscriber_world import ALPHA, SUBSCRIBER, K, World
-from relaycast_pallets import ParachainInherentData
+from relaycast_pallets import CumulusSixths, Floor, ParachainInherentData, Policies, Remaining
 from relaycast_pallets.frame.typed_storage import storage_prefix
 from relaycast_pallets.frame.well_known_keys import (
     dmq_mqc_head,
@@ -32,12 +33,15 @@ from relaycast_pallets.messaging.inbound_message import (
 from relaycast_pallets.parachain_system.inbound_messages import (
     InvalidMessages,
     MessageOutOfOrder,
+    MessagesHeldBack,
     MessagesTaken,
     NoMessageInFull,
     NoSuchChannel,
     QueueHeadMismatch,
 )
 from relaycast_pallets.parachain_system.messaging_state import ChannelMissing, MessagingState
+from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
+from relaycast_pallets.subscriber.policies import Advanced, AdvancementPolicy, Basic
 from relaycast_trie import CodecError
 from relaycast_xcm.primitives import ParaId
 
@@ -356,3 +360,41 @@ def test_every_message_arrives_once_and_in_order_whatever_fits(
         world.hrmp.prune(SUBSCRIBER, block.outcome.messages.hrmp_watermark)
     for sender in (None, *map(ParaId, (1, 2, 3))):
         assert [it for it in seen if it[0] == sender] == [it for it in sent if it[0] == sender]
+
+
+@pytest.mark.parametrize("budget", [Remaining(percent=100), CumulusSixths(), Floor(1_000)], ids=repr)
+@pytest.mark.parametrize("advancement", [Advanced(), Basic()], ids=repr)
+def test_a_block_must_advance_horizontal_messages_until_the_next_might_not_fit(
+    budget: BudgetPolicy, advancement: AdvancementPolicy
+) -> None:
+    """All splits of a queue, in blocks of several sizes."""
+    sizes, longest, held_back = (300, 700, 10, 700, 500, 600), 700, set[bool]()
+    for max_pov, full_count in product((2_000, 4_000, 6_000, 9_000, 12_000), range(1, 7)):
+        world = World(budget=budget, policies=Policies(advancement=advancement))
+        world.hrmp.open_channel(ONE, SUBSCRIBER, HrmpChannel(100, 100_000, longest))
+        world.receive(horizontal=map(bytes, sizes), sender=ONE)
+        world.seal()
+        waiting = world.hrmp.messages(SUBSCRIBER, up_to=world.number)
+        split = AbridgedMessages.of(waiting, full_count)
+
+        def lie(inherent: ParachainInherentData, split: AbridgedMessages = split) -> ParachainInherentData:
+            return replace(inherent, horizontal_messages=split)
+
+        room = budget.share_out(lie(world.inherent((), max_pov)).usage()).horizontal_room
+        is_held_back = full_count < len(sizes) and sum(sizes[:full_count]) + longest <= room
+        held_back.add(is_held_back)
+        if is_held_back and advancement == Advanced():
+            cause = refused(world, lie, pubsub_bytes=max_pov).cause
+            assert isinstance(cause, MessagesHeldBack)
+            assert cause.args == (sum(sizes[:full_count]), longest, room)
+        else:
+            world.block(max_pov, tamper=lie, seal=False)
+    assert held_back == {False, True}
+
+
+def test_a_message_longer_than_its_channel_allows_is_refused_when_it_is_sent() -> None:
+    world = World()
+    world.hrmp.open_channel(ONE, SUBSCRIBER, HrmpChannel(100, 100_000, 700))
+    assert world.hrmp.send(ONE, SUBSCRIBER, [bytes(701), bytes(700)], sent_at=1) == 701
+    world.seal()
+    assert [len(it.data) for it in world.hrmp.messages(SUBSCRIBER, up_to=1)] == [700]

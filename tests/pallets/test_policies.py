@@ -1,18 +1,25 @@
 """The policies one by one: each a small object, with the choice that holds the invariants as the default."""
 
+from dataclasses import fields, replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallets.subscriber_world import ALPHA, world_of
+from pallets.subscriber_world import ALPHA, MOCK, PLENTY, World, keys, world_of
 from relaycast_pallets import MAX_NODE_BYTES, Policies, ReadSource
 from relaycast_pallets.subscriber.policies import (
+    Advanced,
     AfterFirstKey,
     AllKeysOnChange,
+    Basic,
     ChangedKeys,
     EveryRead,
+    EverythingCarried,
     ForgetUnchanged,
+    MeteringPolicy,
     NoCache,
+    Silent,
     StructureNodes,
     SystemFirstNumeric,
     SystemFirstShuffled,
@@ -28,8 +35,8 @@ para_ids = st.sets(st.integers(0, 4_000).map(ParaId))
 
 
 def test_the_defaults_are_those_that_hold_the_invariants() -> None:
-    kinds = [type(getattr(Policies(), name)) for name in ("order", "metering", "root_commit", "callback", "cache")]
-    assert kinds == [SystemFirstShuffled, EveryRead, WhenPublisherDone, ChangedKeys, StructureNodes]
+    kinds = [type(getattr(Policies(), it.name)) for it in fields(Policies)]
+    assert kinds == [SystemFirstShuffled, EveryRead, WhenPublisherDone, ChangedKeys, StructureNodes, Silent, Advanced]
     assert StructureNodes().max_node_bytes == MAX_NODE_BYTES == 750
 
 
@@ -107,3 +114,45 @@ def test_what_stays_is_bounded_in_bytes() -> None:
     assert [StructureNodes(512).keeps(bytes(size)) for size in (512, 513)] == [True, False]
     assert [StructureNodes().keeps(bytes(size)) for size in (750, 751)] == [True, False]
     assert not NoCache().keeps(b"")
+
+
+@pytest.mark.parametrize("metering", [EveryRead(), EverythingCarried()], ids=["every read", "carried"])
+@pytest.mark.parametrize("pubsub_bytes", [2_500, 4_000, PLENTY])
+def test_all_keys_are_delivered_once_for_each_root(metering: MeteringPolicy, pubsub_bytes: int) -> None:
+    """A tight budget takes more passes, and delivers no key twice."""
+    policies = Policies(callback=AllKeysOnChange(), metering=metering)
+    world = World(config=replace(MOCK, max_value_length=100), policies=policies)
+    wanted = keys(40)
+    world.subscribe(ALPHA, wanted)
+    for change in range(3):
+        world.publish(ALPHA, wanted, bytes([change]) * 40)
+        blocks = [world.block(pubsub_bytes) for _ in range(120)]
+        called = [key for block in blocks for _, key in block.called]
+        assert sorted(called) == wanted
+        assert blocks[-1].result.is_complete
+
+
+@pytest.mark.parametrize("max_cached_bytes", [None, 1 << 20])
+@pytest.mark.parametrize("metering", [EveryRead(), EverythingCarried()], ids=["every read", "carried"])
+def test_a_node_too_long_for_the_cache_hides_none_below_it(
+    metering: MeteringPolicy, max_cached_bytes: int | None
+) -> None:
+    if metering == EverythingCarried() and max_cached_bytes is not None:
+        pytest.skip("the metering rules out a limit of cached bytes")
+    config = replace(MOCK, max_cached_bytes=max_cached_bytes)
+    world = World(config=config, policies=Policies(metering=metering, cache=StructureNodes(512)))
+    whole = World(config=config, policies=Policies(metering=metering))
+    wanted = keys(400)
+    for each in (world, whole):
+        each.subscribe(ALPHA, wanted)
+        each.publish(ALPHA, wanted)
+        each.block()
+    long = {node_hash for node_hash, node in whole.cached(ALPHA).items() if len(node) > 512}
+    assert len(long) == 1, "the root"
+    assert world.cached(ALPHA) == {key: node for key, node in whole.cached(ALPHA).items() if key not in long}
+
+
+def test_an_advanced_block_gives_messages_in_full_until_the_next_might_not_fit() -> None:
+    for allows, room in ((False, 1_500), (True, 1_499)):
+        assert Advanced().allows(full_bytes=500, largest_next=1_000, room=room) is allows
+        assert Basic().allows(full_bytes=500, largest_next=1_000, room=room)

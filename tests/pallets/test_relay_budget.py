@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pallets.subscriber_world import ALPHA, PLENTY, World, keys
 from relaycast_pallets import CumulusSixths, Floor, PovUsage, Remaining, into_abridged
 from relaycast_pallets.parachain_system.relay_budget import MIB, Abridged, BudgetPolicy, check_enough_messages_included
+from relaycast_pallets.subscriber.policies import Advanced
 
 MB = 1_000_000
 
@@ -122,7 +123,8 @@ def test_presets_of_real_chains(percent: int, max_pov: int, allowed: int) -> Non
     [
         ((), (), Abridged(0, 0, 2_000)),  # never more than a third of the block
         ((1_000,), (1_000,), Abridged(1, 1, 0)),
-        ((1_001,), (2_000,), Abridged(0, 1, 0)),  # a downward message too long leaves its sixth to the others
+        ((1_001,), (2_000,), Abridged(1, 1, 0, 1_001)),  # the first of each kind stays in full, however long
+        ((1_001, 1), (), Abridged(1, 0, 999)),  # what it exceeds its sixth by is taken from pub-sub
         ((400,), (1_000, 700), Abridged(1, 1, 600)),
     ],
 )
@@ -161,9 +163,27 @@ def test_a_chain_gives_pubsub_what_the_collator_did(usage: PovUsage, policy: Bud
     hashed = 36 * (len(downward) - shares.downward_count) + 40 * (len(horizontal) - shares.horizontal_count)
     in_full = downward[: shares.downward_count], horizontal[: shares.horizontal_count]
     assert policy.share_out(PovUsage(usage.max_pov_bytes, *in_full, usage.other_bytes, hashed)) == shares
-    if not isinstance(policy, CumulusSixths):
-        assert bool(shares.downward_count) == bool(downward)
-        assert bool(shares.horizontal_count) == bool(horizontal)
+    assert bool(shares.downward_count) == bool(downward)
+    assert bool(shares.horizontal_count) == bool(horizontal)
+
+
+@given(usages, st.sampled_from([Remaining(), Remaining(50), CumulusSixths(), Floor(700), Floor(50_000)]))
+def test_an_honest_collator_never_holds_messages_back(usage: PovUsage, policy: BudgetPolicy) -> None:
+    """Whatever the channel of the first hashed message allows, for the message itself is no longer than that."""
+    shares = policy.share_out(usage)
+    full, hashed = (
+        usage.horizontal_messages[: shares.horizontal_count],
+        usage.horizontal_messages[shares.horizontal_count :],
+    )
+    if not hashed:
+        return
+    downward = usage.downward_messages
+    hashed_bytes = 36 * (len(downward) - shares.downward_count) + 40 * len(hashed)
+    given_to_chain = PovUsage(
+        usage.max_pov_bytes, downward[: shares.downward_count], full, usage.other_bytes, hashed_bytes
+    )
+    room = policy.share_out(given_to_chain).horizontal_room
+    assert Advanced().allows(full_bytes=sum(map(len, full)), largest_next=len(hashed[0]), room=room)
 
 
 def test_the_collator_and_the_chain_share_out_alike() -> None:

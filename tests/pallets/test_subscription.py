@@ -9,6 +9,7 @@ from relaycast_pallets import (
     CombinedHandlers,
     Infinite,
     SubscribedKey,
+    Subscriber,
     TimedOut,
     TtlState,
     ValidFor,
@@ -185,9 +186,8 @@ def test_every_handler_hears_of_the_keys_that_it_wants_and_of_no_others() -> Non
 
 def test_more_publishers_than_the_pallet_takes_are_the_callers_slip() -> None:
     world = World()
-    for number in range(MOCK.max_publishers):
-        world.subscribe(ParaId(number), [key("k")])
-    assert len(world.subscriber.relay_keys().by_child_trie()) == 100
-    world.subscribe(ParaId(MOCK.max_publishers), [key("k")])
+    wanted = {ParaId(number): [key("k")] for number in range(MOCK.max_publishers)}
+    assert len(Subscriber(world.system, Recorder(wanted), MOCK).relay_keys().by_child_trie()) == 100
+    wanted[ParaId(MOCK.max_publishers)] = [key("k")]
     with pytest.raises(ValueError, match="at most 100 publishers, got 101"):
-        world.subscriber.relay_keys()
+        Subscriber(world.system, Recorder(wanted), MOCK)

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from pallets.subscriber_world import ALPHA, BETA, GAMMA, MOCK, K, World
+from pallets.subscriber_world import ALPHA, BETA, GAMMA, MOCK, K, Recorder, World, key, keys
 from pallets.test_chosen_subscriptions import ROOT, Choosing
-from relaycast_pallets import SubscribedKey, SubscriberConfig
+from relaycast_pallets import Policies, SubscribedKey, Subscriber, SubscriberConfig
 from relaycast_pallets.subscriber import pallet as subscriber_pallet
 from relaycast_pallets.subscriber import subscription_limits
 from relaycast_pallets.subscriber.errors import SubscriptionsFull, TooManySubscribedKeys
+from relaycast_pallets.subscriber.policies import EverythingCarried
 from relaycast_pallets.subscriber.subscription import Subscriptions, by_publisher
 from relaycast_pallets.subscriber.subscription_limits import KeyExcess, KeyLimits, Wanted, excess_with, key_excess
 from relaycast_xcm.primitives import ParaId
@@ -78,9 +79,67 @@ def test_a_chain_goes_on_above_a_lowered_limit_and_only_shrinks() -> None:
     assert len(world.block().called) == 2
     world.subscribe(ALPHA, K[:2])
     world.block()
-    world.subscribe(ALPHA, K[:3])
-    with pytest.raises(ValueError, match="at most max_subscribed_keys = 1, got 3 of publisher 1000"):
-        world.subscriber.plan()
+
+
+def chosen_above(policies: Policies | None = None, *, count: int = 3) -> World:
+    """Return a world in which calls chose ``count`` keys of two publishers, under limits that were lowered since."""
+    world = World(config=MOCK, policies=policies)
+    world.handler = world.subscriber.handler = Choosing()
+    for publisher in (ALPHA, BETA):
+        world.subscriber.subscribe(ROOT, publisher, keys(count))
+        world.publish(publisher, keys(count))
+    world.block()
+    world.state.commit()
+    world.upgrade(max_publishers=1, max_subscribed_keys=1, max_total_keys=1)
+    return world
+
+
+def cleared(world: World) -> None:
+    world.subscriber.clear_publisher_cache(ROOT, ALPHA)
+
+
+def sweeping(world: World) -> None:
+    """Let the cache of ALPHA go over several blocks, for keys were removed."""
+    world.subscriber.unsubscribe(ROOT, ALPHA, keys(60)[:1])
+    world.block(static_bytes(world) + 2_000)
+    assert world.storage.digests().keys() == {BETA}, "the sweep takes more than one block"
+
+
+def static_bytes(world: World) -> int:
+    return sum(len(world.relay_nodes()[node_hash]) for node_hash in world.static_nodes())
+
+
+def not_recorded(world: World) -> None:
+    """Subscribe and lower the limit before any block has recorded the keys."""
+    world.upgrade(max_subscribed_keys=None, max_total_keys=None)
+    world.subscriber.subscribe(ROOT, ALPHA, keys(80))
+    world.upgrade(max_subscribed_keys=1, max_total_keys=1)
+
+
+@pytest.mark.parametrize("history", [cleared, not_recorded, sweeping])
+def test_what_is_subscribed_above_a_lowered_limit_stays_in_every_history(history: Callable[[World], None]) -> None:
+    count = 60 if history is sweeping else 3
+    world = chosen_above(Policies(metering=EverythingCarried()) if history is sweeping else None, count=count)
+    history(world)
+    world.subscriber.unsubscribe(ROOT, ALPHA, keys(count)[1:2])
+    reloaded = Subscriber(world.system, Choosing(), MOCK, policies=world.subscriber.policies)
+    reloaded.handler, reloaded.config = world.handler, world.subscriber.config
+    assert reloaded.relay_keys() == world.subscriber.relay_keys(), "what a block asks for follows from state"
+    world.publish(ALPHA, keys(80), b"\x2b")
+    for _ in range(60):
+        world.block(static_bytes(world) + 4_000)
+    left = world.handler.wanted[ALPHA]
+    assert {key: world.handler.values[ALPHA, key] for key in left} == dict.fromkeys(left, b"\x2b")
+    with pytest.raises(TooManySubscribedKeys):
+        world.subscriber.subscribe(ROOT, ALPHA, [key("one more")])
+
+
+def test_a_publisher_above_a_lowered_limit_may_still_be_read_differently() -> None:
+    world = chosen_above()
+    world.upgrade(max_subscribed_keys=None, max_total_keys=None)
+    world.subscriber.subscribe(ROOT, ALPHA, [key("one more")])
+    with pytest.raises(SubscriptionsFull):
+        world.subscriber.subscribe(ROOT, GAMMA, [key("one more")])
 
 
 def test_a_limit_of_publishers_comes_first() -> None:
@@ -107,10 +166,9 @@ def test_keys_are_not_limited_by_default() -> None:
 def test_code_that_subscribes_to_more_is_told_the_limit_and_the_number(
     wanted: dict[ParaId, list[bytes]], told: str
 ) -> None:
-    world = World(config=LIMITED)
-    world.handler.wanted = wanted  # type: ignore[assignment]
+    world = World()
     with pytest.raises(ValueError, match=told):
-        world.subscriber.plan()
+        Subscriber(world.system, Recorder(wanted), LIMITED)  # type: ignore[arg-type]
 
 
 def test_a_refusal_says_limit_and_number() -> None:

@@ -1,7 +1,7 @@
 """Lies that a collator can tell about messages: it withholds some, or hands over what the relay chain does not have.
 
 What it hands over is complete but for the lie: where other messages leave pub-sub another room, the proof is pruned
-again to it. ``hold_back`` is the one that chains allow: a block must move messages on by one, not by all that fit.
+again to it. ``hold_back`` passes for downward messages: a block must advance one of them, not all that fit.
 """
 
 from collections.abc import Callable, Iterator

@@ -11,6 +11,7 @@ from relaycast.scenario.workload import value_of
 from relaycast_collator import Chains, Collation, Messages, Parachain, RelayChain
 from relaycast_collator.parachain import Update
 from relaycast_ledger import Ledger
+from relaycast_pallets.messaging.hrmp import MODELLED_CHANNEL
 from relaycast_pallets.messaging.inbound_message import AbridgedMessages, InboundMessagesData
 from relaycast_pallets.parachain_system.pallet import Panic, ParachainInherentData, ValidationOutcome
 from relaycast_pallets.parachain_system.relay_budget import Abridged, PovUsage, Remaining
@@ -28,6 +29,9 @@ TIGHT_POV_BYTES, BUSY_POV_BYTES, MESSAGE_BYTES = 3_600, 24_000, 2_000
 
 SENDERS = (ParaId(2_100), ParaId(2_101))
 """Who sends the horizontal messages, each through a channel of its own."""
+
+CHANNEL = replace(MODELLED_CHANNEL, max_message_size=MESSAGE_BYTES)
+"""No message is longer than those that are sent, so a block has to advance as many as fit."""
 
 OUTBURST_EVERY = 4
 """Every how many relay blocks more messages arrive than one block holds."""
@@ -206,6 +210,8 @@ class ProvingGround:
         add(LATE, policies=policies)
         add(BUSY, policies=policies, budget=Remaining(100), max_pov_size=BUSY_POV_BYTES)
         add(SHALLOW, policies=policies, config=SubscriberConfig(max_trie_depth=1))
+        for sender in SENDERS:
+            self.network.relay_chain.hrmp.open_channel(sender, BUSY, CHANNEL)
         self.network.traffic[BUSY], self.network.senders[BUSY] = self._messages, SENDERS
         for subscriber in (AMPLE, TIGHT, BUSY, SHALLOW):
             for publisher in PUBLISHERS:

@@ -48,8 +48,9 @@ def compare(
 
     Policies: root_commit (when-done, after-first-key, forget-unchanged), callback (changed-keys, all-keys), cache
     (structure, none), order (shuffled, numeric), metering (every-read, values-only, carried), budget
-    (remaining[:PERCENT], cumulus, floor[:BYTES]), deletion (silent, told), max_cached_node (bytes). The first of each
-    kind is the default; the others are what drafts do, or might. A [policies] table in a scenario takes the same names.
+    (remaining[:PERCENT], cumulus, floor[:BYTES]), deletion (silent, told), advancement (advanced, basic),
+    max_cached_node (bytes). The first of each kind is the default; the others are what drafts do, or might. A
+    [policies] table in a scenario takes the same names.
 
     What the second design breaks is part of the comparison; an invariant that the first one violates makes the exit
     code 3.

@@ -115,7 +115,8 @@ def answer(rows: Sequence[HeldUpBurst]) -> str:
         f"{UPSTREAM_A_BLOCK} that a parachain may send with a block: at most {sent}; a reader short of budget takes "
         f"{first.p50_blocks} blocks at p50 and {first.p99_blocks} at p99 with {first.budget_share:.1%} of it{read} "
         f"(short budgets with bursts of {READ} values every {EVERY} blocks; {VALUE_BYTES} bytes each; one parachain "
-        f"block on every relay block of {BLOCK_SECONDS} s unless said; backing and availability add what they take)."
+        f"block on every relay block of {BLOCK_SECONDS} s unless said; one relay block for backing and availability "
+        "together)."
     )
 
 
@@ -161,8 +162,9 @@ EXPERIMENT = Experiment(
     answer=answer,
     chart=chart,
     notes=(
-        "Published at block t, applied by the relay chain at t + 1, proven to a reader's block at t + 2. This clock "
-        "has no backing, no availability and no forks; a network takes longer by these.",
+        "Published at block t, applied by the relay chain at t + 1, proven to a reader's block at t + 2. On this clock "
+        "a parachain block is backed and available one relay block after it is built, and no block is lost to a fork. "
+        "A network that takes longer for these delivers later by the difference.",
         "The outbox counts: a value is published when a block could first have sent it.",
     ),
 )

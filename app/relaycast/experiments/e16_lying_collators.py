@@ -75,8 +75,8 @@ def answer(rows: Sequence[LieAnswer]) -> str:
         f"undetected; of the others, {times[NO_LIE]} are no lie: the same nodes in another order; omissions pass "
         f"{times[WITHIN_MIN_WEIGHT]} times, because less than one read of the largest node was left of the budget, "
         f"{hidden:,} bytes at most; such an omission puts off at most {putting_off} by a block; another "
-        f"{times[PUT_OFF]} give hashes for messages that would fit, which chains allow as long as one message moves on "
-        "(against the default policies)."
+        f"{times[PUT_OFF]} give hashes for downward messages that would fit, which chains allow as long as one "
+        "advances (against the default policies)."
     )
 
 

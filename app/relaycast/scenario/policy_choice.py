@@ -15,8 +15,10 @@ from relaycast.refusal import BadInput, nearest, shown
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy, CumulusSixths, Floor, Remaining
 from relaycast_pallets.subscriber.policies import (
     MAX_NODE_BYTES,
+    Advanced,
     AfterFirstKey,
     AllKeysOnChange,
+    Basic,
     ChangedKeys,
     EveryRead,
     EverythingCarried,
@@ -48,6 +50,9 @@ class PolicyTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     deletion: str | UnsetType = UNSET
     """Whether a subscriber is told that a key was deleted or has expired; "silent" where it is left out."""
 
+    advancement: str | UnsetType = UNSET
+    """How far a block must advance horizontal messages; "advanced" where it is left out."""
+
 
 class _Choice(Struct, frozen=True):
     """A policy under a name, with the range of the ``number`` that may follow it and its default."""
@@ -78,6 +83,7 @@ KINDS: Mapping[str, Mapping[str, _Choice]] = {
         "floor": _Choice(Floor, range(1 << 30), 1 << 20, takes_bytes=True),
     },
     "deletion": {"silent": _Choice(Silent), "told": _Choice(Told)},
+    "advancement": {"advanced": _Choice(Advanced), "basic": _Choice(Basic)},
 }
 """Every policy, by kind and name; numbers are percent of the largest PoV, and bytes of a floor.
 

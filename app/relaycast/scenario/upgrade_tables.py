@@ -35,6 +35,7 @@ class PolicyChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cache: str | UnsetType = UNSET
     budget: str | UnsetType = UNSET
     deletion: str | UnsetType = UNSET
+    advancement: str | UnsetType = UNSET
     max_cached_node: Annotated[int, Meta(ge=1, le=MAX_NODE_BYTES)] | UnsetType = UNSET
     """Bytes of the largest node that is kept."""
 

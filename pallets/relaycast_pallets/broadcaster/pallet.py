@@ -194,7 +194,7 @@ class Broadcaster:
         for para_id in outgoing:
             info = self.storage.registered_publishers.get(para_id)
             removed = self._clear(para_id) if info is None else self._deregister(para_id, info, slash=False)
-            self.storage.publish_counts.remove(para_id)
+            self.storage.publish_counts.remove(para_id)  # a system parachain never registered
             weight += self.config.weight("force_deregister_publisher", k=removed)
         return weight
 
@@ -216,6 +216,7 @@ class Broadcaster:
             settle(info.manager, PUBLISHER_DEPOSIT, info.deposit)
         removed = self._clear(para_id)
         self.storage.registered_publishers.remove(para_id)
+        self.storage.publish_counts.remove(para_id)
         self.system.deposit_event(PublisherDeregistered(para_id))
         return removed
 

@@ -1,8 +1,9 @@
 """How a parachain takes messages over: it extends its own chains by what it is given, up to the relay chain's heads.
 
 Law: a block is valid when full and hashed messages together reach every head that the relay chain's state has, in order
-and through open channels. If any message of a kind is hashed, at least one of that kind is in full. The chain advances
-by the messages in full alone; the hashed ones are handed over again with a later block.
+and through open channels. If any message of a kind is hashed, at least one of that kind is in full; the policy
+``advancement`` may ask for more horizontal ones. The chain advances by the messages in full alone; the hashed ones are
+handed over again with a later block.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ from relaycast_pallets.messaging.inbound_message import (
 )
 from relaycast_pallets.parachain_system.messaging_state import MessagingState
 from relaycast_pallets.parachain_system.relay_budget import check_enough_messages_included
+from relaycast_pallets.subscriber.policies import AdvancementPolicy
 from relaycast_trie.exceptions import CodecError, RelaycastError
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_option, encode_vec
 from relaycast_xcm.primitives import BlockNumber, ParaId
@@ -46,6 +48,22 @@ class NoMessageInFull(InvalidMessages):
 
     def __str__(self) -> str:
         return f"{self.hashed} {self.kind} messages are given as hashes, expected at least one in full"
+
+
+class MessagesHeldBack(InvalidMessages):
+    """Horizontal messages are given as hashes although the next one, of up to ``largest_next`` bytes, would fit."""
+
+    def __init__(self, full_bytes: int, largest_next: int, room: int) -> None:
+        super().__init__(full_bytes, largest_next, room)
+        self.full_bytes = full_bytes
+        self.largest_next = largest_next
+        self.room = room
+
+    def __str__(self) -> str:
+        return (
+            f"horizontal messages of {self.full_bytes} bytes are given in full and the next as a hash, "
+            f"expected no room for {self.largest_next} more of {self.room} bytes"
+        )
 
 
 class QueueHeadMismatch(InvalidMessages):
@@ -219,6 +237,22 @@ class InboundMessages:
             return last
         earlier = (message.sent_at for message in reversed(full) if message.sent_at < last)
         return next(earlier, self.hrmp_watermark.get() or 0)
+
+
+def ensure_advanced(
+    messages: AbridgedMessages, channels: Mapping[ParaId, HrmpChannel], room: int, advancement: AdvancementPolicy
+) -> None:
+    """Raise ``MessagesHeldBack`` if horizontal ``messages``, taken over before, do not advance far enough.
+
+    ``room`` is ``Abridged.horizontal_room``.
+    """
+    if not messages.hashed:
+        return
+    sender = messages.hashed[0].sender
+    assert sender is not None, "messages that are taken over name their senders"
+    full_bytes, largest_next = messages.full_bytes, channels[sender].max_message_size
+    if not advancement.allows(full_bytes=full_bytes, largest_next=largest_next, room=room):
+        raise MessagesHeldBack(full_bytes, largest_next, room)
 
 
 def _require_one_in_full(kind: str, messages: AbridgedMessages) -> None:

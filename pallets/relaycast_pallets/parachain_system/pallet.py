@@ -16,7 +16,12 @@ from relaycast_pallets.messaging.inbound_message import (
     InboundMessage,
     InboundMessagesData,
 )
-from relaycast_pallets.parachain_system.inbound_messages import NOTHING_TAKEN, InboundMessages, MessagesTaken
+from relaycast_pallets.parachain_system.inbound_messages import (
+    NOTHING_TAKEN,
+    InboundMessages,
+    MessagesTaken,
+    ensure_advanced,
+)
 from relaycast_pallets.parachain_system.messaging_state import MessagingState
 from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPolicy, PovUsage, Remaining
 from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
@@ -220,6 +225,8 @@ class ParachainSystem:
         relay_parent_number = inherent.validation_data.relay_parent_number
         messages = self.inbound.take_over(inherent.messages, relay, relay_parent_number=relay_parent_number)
         meter, abridged = self.meter(inherent)
+        advancement = self.subscriber.policies.advancement
+        ensure_advanced(inherent.horizontal_messages, relay.ingress, abridged.horizontal_room, advancement)
 
         def demand(result: ProofProcessingResult) -> None:
             proof.ensure_no_unused_nodes()

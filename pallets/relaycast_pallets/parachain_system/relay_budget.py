@@ -50,6 +50,8 @@ class Abridged:
     pubsub_bytes: int
     over_bytes: int = 0
     """By which messages and hashes that a block must hold exceed the room that the policy gives them."""
+    horizontal_room: int = field(default=0, compare=False)
+    """Bytes that horizontal messages in full may take in a block that is given others as hashes, one of those more."""
     crowded: bool = field(default=False, compare=False)
     """Whether pub-sub may use less than in a block without messages; it follows from the rest and the budget."""
 
@@ -66,11 +68,13 @@ def _in_full(usage: PovUsage, size_limit: int) -> Abridged:
     left = size_limit - usage.hashed_bytes - to_come
     downward, left = _with_the_first(usage.downward_messages, left, HASHED_DOWNWARD_BYTES)
     left += to_come
+    room = left + HASHED_HORIZONTAL_BYTES  # a message in full needs no hash
     horizontal, left = _with_the_first(usage.horizontal_messages, left, HASHED_HORIZONTAL_BYTES)
-    return Abridged(downward, horizontal, max(0, left), max(0, -left), crowded=left < size_limit)
+    return Abridged(downward, horizontal, max(0, left), max(0, -left), room, crowded=left < size_limit)
 
 
-def _with_the_first(messages: Sequence[bytes], size_limit: int, hashed_bytes: int) -> tuple[int, int]:
+def _with_the_first(messages: Sequence[bytes], size_limit: int, hashed_bytes: int = 0) -> tuple[int, int]:
+    """Abridge messages, the first of them in full in any case: a block without it would be refused."""
     count, left = into_abridged(messages, size_limit, hashed_bytes=hashed_bytes)
     return (1, left - len(messages[0]) + hashed_bytes) if messages and not count else (count, left)
 
@@ -111,9 +115,10 @@ class CumulusSixths:
 
     def share_out(self, usage: PovUsage) -> Abridged:
         sixth = usage.max_pov_bytes // 6
-        downward, left = into_abridged(usage.downward_messages, sixth)
-        horizontal, left = into_abridged(usage.horizontal_messages, left + sixth)
-        return Abridged(downward, horizontal, left, crowded=left < 2 * sixth)
+        downward, left = _with_the_first(usage.downward_messages, sixth)
+        room = left + sixth
+        horizontal, left = _with_the_first(usage.horizontal_messages, room)
+        return Abridged(downward, horizontal, max(0, left), max(0, -left), room, crowded=left < 2 * sixth)
 
 
 @dataclass(frozen=True, slots=True)

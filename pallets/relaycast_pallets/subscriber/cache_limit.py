@@ -9,7 +9,7 @@ Sizes and cuts are stored only under a limit. When a limit is lowered, or a shar
 followed, a publisher's nodes are evicted at its next change; until then no new node is kept.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements, net_moves
@@ -100,12 +100,18 @@ class CacheLimit:
         self.sizes[publisher] = CachedSize(size, known.cut)
         return cache
 
-    def marked(self, view: PublisherView, root: bytes, new: Mapping[bytes, bytes]) -> PublisherCache:
-        """Return the changes that keep the nodes nearest to ``root``; counting them reads all stored nodes."""
+    def marked(
+        self, view: PublisherView, root: bytes, new: Mapping[bytes, bytes], keeps: Callable[[bytes], bool]
+    ) -> PublisherCache:
+        """Return the changes that keep the nodes nearest to ``root``; counting them reads all stored nodes.
+
+        A ``new`` node that the policy does not keep still leads to those below it.
+        """
         stored = view.cached_nodes()
         known = {**stored, **new}
         placements = marked_placements(view.subscribed, root, known)
-        kept, cut = nearest(placements, known, self.room(view.para_id))
+        admitted = {node_hash: data for node_hash, data in known.items() if keeps(data)}
+        kept, cut = nearest(placements, admitted, self.room(view.para_id))
         self.sizes[view.para_id] = CachedSize(_bytes(kept.values()), cut)
         return PublisherCache.exactly((it for it in placements if it[1] in kept), kept, stored)
 

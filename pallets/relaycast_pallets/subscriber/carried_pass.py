@@ -173,7 +173,8 @@ class CarriedPublisherPass(PublisherPass):
         """Return the changes that leave the subscribed paths alone, marked anew: what other policies cost extra."""
         assert self._root is not None
         stored = self._view.cached_nodes()
-        known = self._kept(stored | self._new)
+        known = stored | self._new
         uses = uses_of([(self._view.subscribed, self._root)], known)
-        kept = {node_hash: with_uses(known[node_hash], count) for node_hash, count in uses.items()}
+        wanted = self._kept({node_hash: known[node_hash] for node_hash in uses if node_hash in known})
+        kept = {node_hash: with_uses(data, uses[node_hash]) for node_hash, data in wanted.items()}
         return PublisherCache(insert=kept, remove=(stored.keys() | set(self._gone())) - kept.keys())

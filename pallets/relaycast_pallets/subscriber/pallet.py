@@ -56,7 +56,7 @@ from relaycast_pallets.subscriber.subscription import (
     ensure_hears,
     weigher_of,
 )
-from relaycast_pallets.subscriber.subscription_limits import excess_with, key_excess
+from relaycast_pallets.subscriber.subscription_limits import ensure_subscriptions_fit, excess_with, has_room_for
 from relaycast_pallets.subscriber.told_keys import delivered_keys, note_told
 from relaycast_trie.hasher import blake2_256
 from relaycast_xcm.primitives import BlockNumber, ParaId, Rust, Weight
@@ -83,6 +83,7 @@ class Subscriber:
         self.handler = handler
         self.config = config or SubscriberConfig()
         self.policies = policies or Policies()
+        ensure_subscriptions_fit(self.config, handler)
         ensure_cache_can_be_limited(self.config, self.policies)
         ensure_hears(handler, deletions=self.policies.deletion.tells)
         self.storage = SubscriberStorage(system.state)
@@ -168,10 +169,10 @@ class Subscriber:
         ``TooManySubscribedKeys``.
         """
         chosen = self._chosen(origin)
-        declared = {para_id for para_id, _ in self.handler.subscriptions()[0]}
-        if len(declared | {publisher}) > self.config.max_publishers:
+        subscriptions = self.handler.subscriptions()[0]
+        if not has_room_for(self.config.max_publishers, subscriptions, publisher):
             raise SubscriptionsFull(publisher)
-        excess = excess_with(self.config, self.handler.subscriptions()[0], publisher, keys)
+        excess = excess_with(self.config, subscriptions, publisher, keys)
         if excess is not None:
             raise TooManySubscribedKeys(excess)
 
@@ -238,15 +239,6 @@ class Subscriber:
         declared = [(para_id, tuple(keys)) for para_id, keys in subscriptions]
         if declared != self._declared:
             wanted = by_publisher(declared)
-            if len(wanted) > self.config.max_publishers:
-                raise ValueError(
-                    f"at most {self.config.max_publishers} publishers, got {len(wanted)} in subscriptions()"
-                )
-            excess = key_excess(self.config, wanted)
-            if excess is not None:
-                excess = key_excess(self.config, wanted, before=self.storage.followed_keys())
-            if excess is not None:
-                raise ValueError(f"subscriptions(): {excess}")
             self._declared, self._request = declared, None
             self._paths = {para_id: SubscribedPaths.of(keys) for para_id, keys in wanted.items()}
             self._digests = {para_id: blake2_256(b"".join(keys)) for para_id, keys in wanted.items()}

@@ -163,7 +163,7 @@ class ChangedKeys(Struct, frozen=True):
 
 
 class AllKeysOnChange(Struct, frozen=True):
-    """Every subscribed key is delivered when anything of its publisher changed: all paths and values are read again."""
+    """Every subscribed key is delivered once for each new root of its publisher: all paths and values are read."""
 
     def compared_with(self, base: Root | None) -> Root | None:  # noqa: ARG002 - with nothing
         return None
@@ -210,6 +210,32 @@ class Told(Struct, frozen=True):
     tells: ClassVar[bool] = True
 
 
+class AdvancementPolicy(Protocol):
+    """How far a block must advance horizontal messages when it is given some of them as hashes."""
+
+    def allows(self, *, full_bytes: int, largest_next: int, room: int) -> bool:
+        """Return whether messages of ``full_bytes`` in full are enough.
+
+        ``largest_next`` is the most bytes that the channel of the first hashed message allows; ``room`` is what
+        messages in full could have taken, that one included. All in bytes.
+        """
+        ...
+
+
+class Advanced(Struct, frozen=True):
+    """The next message might not have fitted: the full ones leave less room than its channel allows (sdk 9086)."""
+
+    def allows(self, *, full_bytes: int, largest_next: int, room: int) -> bool:
+        return full_bytes + largest_next > room
+
+
+class Basic(Struct, frozen=True):
+    """One message in full is enough: a collator may put off what would fit."""
+
+    def allows(self, *, full_bytes: int, largest_next: int, room: int) -> bool:  # noqa: ARG002 - nothing is compared
+        return True
+
+
 @dataclass(frozen=True, slots=True)
 class Policies:
     """One choice of each kind."""
@@ -220,3 +246,4 @@ class Policies:
     callback: CallbackPolicy = field(default_factory=ChangedKeys)
     cache: CachePolicy = field(default_factory=StructureNodes)
     deletion: DeletionPolicy = field(default_factory=Silent)
+    advancement: AdvancementPolicy = field(default_factory=Advanced)

@@ -109,10 +109,6 @@ class SubscriberStorage:
         """Return the digest of the subscribed keys of every publisher that is followed."""
         return self.subscribed_keys_digests.get() or {}
 
-    def followed_keys(self) -> dict[ParaId, tuple[SubscribedKey, ...]]:
-        """Return the keys that the last block subscribed to, by publisher."""
-        return {para_id: self.subscribed_keys.get(para_id) or () for para_id in self.digests()}
-
     def put_digests(self, digests: Mapping[ParaId, bytes]) -> None:
         if digests:
             self.subscribed_keys_digests.put(dict(digests))

@@ -1,9 +1,20 @@
-"""Limits of the keys that a parachain subscribes to, of one publisher and in all; unlimited by default."""
+"""Limits of the publishers and keys that a parachain subscribes to.
+
+Law: a limit is checked where a subscription is made or grows: when the chain is set up, and by the call that adds. No
+block checks it, so a limit that is lowered later makes no block panic; what is subscribed above it stays and may
+shrink.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from relaycast_pallets.subscriber.subscription import SubscribedKey, Subscriptions, by_publisher
+from relaycast_pallets.subscriber.config import SubscriberConfig
+from relaycast_pallets.subscriber.subscription import (
+    SubscribedKey,
+    SubscriptionHandler,
+    Subscriptions,
+    by_publisher,
+)
 from relaycast_xcm.primitives import ParaId
 
 Wanted = Mapping[ParaId, Collection[SubscribedKey]]
@@ -57,3 +68,19 @@ def excess_with(
     before = by_publisher(subscriptions)
     after: Wanted = {**before, publisher: {*before.get(publisher, ()), *keys}}
     return key_excess(limits, after, before=before)
+
+
+def has_room_for(max_publishers: int, subscriptions: Subscriptions, publisher: ParaId) -> bool:
+    """Return whether ``publisher`` is subscribed to already, or is one more within the limit."""
+    wanted = by_publisher(subscriptions)
+    return publisher in wanted or len(wanted) < max_publishers
+
+
+def ensure_subscriptions_fit(config: SubscriberConfig, handler: SubscriptionHandler) -> None:
+    """Raise ``ValueError`` if a handler starts with more publishers or keys than the limits allow."""
+    wanted = by_publisher(handler.subscriptions()[0])
+    if len(wanted) > config.max_publishers:
+        raise ValueError(f"at most {config.max_publishers} publishers, got {len(wanted)} in subscriptions()")
+    excess = key_excess(config, wanted)
+    if excess is not None:
+        raise ValueError(f"subscriptions(): {excess}")

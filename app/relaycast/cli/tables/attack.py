@@ -232,8 +232,8 @@ def _explained(report: LieReport) -> Iterable[str]:
 
     if report.put_off:
         yield (
-            f"{report.put_off:,} gave hashes for messages that would fit: a block must move messages on by one, "
-            "and may leave the rest to later ones."
+            f"{report.put_off:,} gave hashes for downward messages that would fit: a block must advance one, "
+            "and may leave the rest to later blocks."
         )
 
 
