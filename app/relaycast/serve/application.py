@@ -6,7 +6,7 @@ is the live page. ``/healthz`` and ``/readyz`` are for operators. What the gatew
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -106,15 +106,7 @@ class Application:
         if is_preflight:
             asked = _PREFLIGHT_OF_GATEWAY if is_gateways else _PREFLIGHT
             return web.Response(status=204, headers=_shared_with(origin) | asked)
-        try:
-            response = await handler(request)
-        except web.HTTPException as error:
-            if error.status < 400:
-                raise
-            if is_gateways:
-                response = refusal_response(error.status, error.reason, allow=error.headers.get(hdrs.ALLOW, ""))
-            else:
-                response = web.Response(status=error.status, text=f"{error.status}: {error.reason}\n")
+        response = await _answered(request, handler, is_gateways=is_gateways)
         if origin is not None and not response.prepared:
             response.headers.update(_shared_with(origin))
             if is_gateways:
@@ -194,9 +186,9 @@ class Application:
         if self.feed.watchers >= MOST_WATCHERS:
             raise web.HTTPServiceUnavailable(reason=f"Too many watchers: the limit is {MOST_WATCHERS}")
         response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: "text/event-stream", hdrs.CACHE_CONTROL: "no-store"})
-        with suppress(ConnectionResetError):  # the browser is gone
-            await response.prepare(request)
-            async for event in self.feed.events(self._caller(request)):
+        await response.prepare(request)
+        async with aclosing(self.feed.events(self._caller(request))) as events:
+            async for event in events:
                 await response.write(event)
         return response
 
@@ -217,6 +209,28 @@ def _add_canisters(router: web.UrlDispatcher, face: "GatewayCanisters", access: 
     from relaycast_gateway.icrc_routes import IcrcRoutes  # noqa: PLC0415
 
     IcrcRoutes(face.wire, callers_of(access), listing=face.listing, is_reserved=face.is_reserved).add_to(router)
+
+
+async def _answered(request: web.Request, handler: Handler, *, is_gateways: bool) -> web.StreamResponse:
+    """Return the answer of ``handler``, or that to what it raises, in the form that the path answers in."""
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        if is_gateways:
+            return refusal_response(error.status, error.reason, allow=error.headers.get(hdrs.ALLOW, ""))
+        kept = {name: error.headers[name] for name in _KEPT_OF_A_REFUSAL if name in error.headers}
+        return web.Response(status=error.status, text=f"{error.status}: {error.reason}\n", headers=kept)
+    except ConnectionError:
+        if not has_left(request):
+            raise
+        return web.Response(status=_CLIENT_LEFT)
+
+
+_KEPT_OF_A_REFUSAL = (hdrs.ALLOW, hdrs.UPGRADE, hdrs.SEC_WEBSOCKET_VERSION)
+_CLIENT_LEFT = 499
+"""Never sent: the connection is gone."""
 
 
 def _too_fast(request: web.Request, excess: RateExceeded, *, is_gateways: bool) -> web.Response:

@@ -7,7 +7,7 @@ sees those of its caller, an admin's those of all; the WAMP router and the canis
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -100,7 +100,7 @@ class LiveFeed:
         render = partial(render_live, faces=self._faces, realm=realm, dialect=self._dialect)
         return await asyncio.to_thread(render, self._title, host, relay, parachains, first)
 
-    async def events(self, caller: Caller = EVERYBODY_HERE) -> AsyncIterator[bytes]:
+    async def events(self, caller: Caller = EVERYBODY_HERE) -> AsyncGenerator[bytes, None]:
         """Yield server-sent events: first everything that is known, then what is new, until the feed is closed."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(EVENTS_WAITING)
         self._queues[queue] = caller

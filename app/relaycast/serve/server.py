@@ -73,6 +73,8 @@ class Server:
         self.gateway = gateway
         self.rates = RequestRates() if rates is None else rates
         self.feed = LiveFeed(live, title=title, key_names=key_names, gateway=gateway, faces=self.faces, dialect=dialect)
+        node = self.node if self.faces.node else None
+        self.application = Application(node, self.feed, access, gateway, self.faces, rates=self.rates)
         self.host, self.port, self.is_secure = "", 0, False
         self.rawsocket_port: int | None = None
         self._rawsocket: RawSocketServer | None = None
@@ -107,10 +109,8 @@ class Server:
         self, host: str, port: int, *, tls: ssl.SSLContext | None = None, rawsocket_port: int | None = None
     ) -> None:
         """Listen and let the clock run; raises ``BadInput`` where nobody can listen."""
-        node = self.node if self.faces.node else None
-        application = Application(node, self.feed, self.access, self.gateway, self.faces, rates=self.rates).make()
         runner = web.AppRunner(
-            application,
+            self.application.make(),
             access_log=None,
             logger=REQUEST_LOG,
             shutdown_timeout=CLOSING_SECONDS,

@@ -1,4 +1,8 @@
-"""A WebSocket that speaks JSON-RPC: one task reads requests, one writes what waits in the session's outbox."""
+"""A WebSocket that speaks JSON-RPC: one task reads requests, one writes what waits in the session's outbox.
+
+Law: the end of either task ends the other. The reader may wait for room in the outbox, where no end of the connection
+reaches it, so the writer closes the outbox when it can write no more.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -30,6 +34,8 @@ async def serve_socket(
     session.outbox.on_cut_off = lambda reason: _cut_off(request, socket, writer, reason)
     try:
         async for message in socket:
+            if has_left(request):  # nobody reads the answers to what is left
+                break
             if message.type in {WSMsgType.TEXT, WSMsgType.BINARY}:
                 too_fast = admit(1)
                 if too_fast is None:
@@ -52,9 +58,13 @@ def has_left(request: web.Request) -> bool:
 
 
 async def _write(socket: web.WebSocketResponse, session: RpcSession) -> None:
-    with suppress(ConnectionError):
+    try:
         while (message := await session.outbox.get()) is not None:
             await socket.send_frame(message, WSMsgType.TEXT)
+    except ConnectionError:
+        pass
+    finally:
+        session.outbox.close()
 
 
 def _cut_off(request: web.Request, socket: web.WebSocketResponse, writer: "asyncio.Task[None]", reason: str) -> None:

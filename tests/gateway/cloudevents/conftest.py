@@ -20,4 +20,6 @@ def cases(request: pytest.FixtureRequest) -> list[Case]:
 def nothing_fails_inside(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Fail a test in which the server logged an error: that is a defect behind whatever was answered."""
     yield
-    assert [record.getMessage() for record in caplog.records if record.levelname in {"ERROR", "CRITICAL"}] == []
+    assert [
+        record.getMessage() for record in caplog.get_records("call") if record.levelname in {"ERROR", "CRITICAL"}
+    ] == []

@@ -19,6 +19,11 @@ FULL = "database or disk is full"
 SIZE = 1 << 20
 
 
+@pytest.fixture(autouse=True)
+def nothing_fails_inside() -> None:
+    """Errors belong in the log here: the disk fails."""
+
+
 def on_a_small_disk(folder: Path, work: Callable[[Api, Path], Awaitable[None]]) -> None:
     with small_disk(folder, SIZE) as place:
         visit(lambda api: work(api, place / "fill"), folder=place / "data")
