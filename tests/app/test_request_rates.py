@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from app.test_serve_http import ASK, TOKEN, small_server, started
 from gateway.cloudevents.served_gateway import served
 from relaycast.serve.access import Access
-from relaycast.serve.request_rates import BURST_SECONDS, MOST_CALLERS, RateExceeded, RequestRates, caller_at
+from relaycast.serve.request_rates import BURST_SECONDS, MOST_CALLERS, RateExceeded, RequestRates
 from relaycast.serve.server import Server
 from relaycast_gateway.clock import SECOND, VirtualClock
 from relaycast_gateway.cloudevents.caller import Caller
+from relaycast_gateway.listener import caller_at
 from small_chain import SmallChain, SmallLive
 
 

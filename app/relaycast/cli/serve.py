@@ -158,7 +158,7 @@ def serve(
     from relaycast.serve.kept_chains import keeping  # noqa: PLC0415
     from relaycast.serve.network import living  # noqa: PLC0415
     from relaycast.serve.request_rates import REQUESTS_A_SECOND, RequestRates  # noqa: PLC0415
-    from relaycast.serve.server import Server, ensure_closed, raise_file_limit, tls_of  # noqa: PLC0415
+    from relaycast.serve.server import Server, ensure_closed, tls_of  # noqa: PLC0415
 
     _ensure_numbers(port, rawsocket_port, rate_limit, finality)
     access = access_for(allow_host or (), allow_origin or (), token_file)
@@ -174,7 +174,6 @@ def serve(
     gateway = None
     if faces.has_gateway or data is not None:
         gateway = open_gateway(network, data, allow_sink or (), config, canisters, accept_loss=accept_loss)
-    raise_file_limit()
     server = Server(
         network.live,
         title=network.title,
@@ -207,7 +206,9 @@ async def _run(
     server: "Server", host: str, port: int, rawsocket_port: int | None, tls: "ssl.SSLContext | None"
 ) -> None:
     from relaycast.garbage import OBJECTS_OF_A_SERVER, collect_seldom  # noqa: PLC0415
+    from relaycast_gateway.listener import raise_file_limit  # noqa: PLC0415
 
+    raise_file_limit()
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
     try:
         await server.start(host, port, tls=tls, rawsocket_port=rawsocket_port)

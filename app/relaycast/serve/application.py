@@ -16,10 +16,12 @@ from relaycast.refusal import shown
 from relaycast.serve.access import Access
 from relaycast.serve.faces import Faces
 from relaycast.serve.live_feed import LiveFeed
-from relaycast.serve.request_rates import Admission, RateExceeded, RequestRates, caller_at
+from relaycast.serve.request_rates import Admission, RateExceeded, RequestRates
 from relaycast.serve.socket import has_left, serve_socket
 from relaycast_gateway.cloudevents.caller import Caller
 from relaycast_gateway.gateway import Gateway
+from relaycast_gateway.listener import caller_at
+from relaycast_gateway.request_body import BODY_SECONDS
 from relaycast_gateway.routes import OPERATORS_PATHS, GatewayRoutes, is_gateway_path, refusal_response
 from relaycast_gateway.wamp_routes import WAMP_PATH, WampRoutes
 from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc, rate_exceeded, too_big_request
@@ -61,6 +63,8 @@ class Application:
     faces: Faces = field(default_factory=Faces)
     sockets: set[web.WebSocketResponse] = field(default_factory=set)
     rates: RequestRates = field(default_factory=RequestRates)
+    admit: Callable[[asyncio.Transport | None], None] = lambda _: None
+    """Called with the connection of each request that is let in."""
 
     def make(self) -> web.Application:
         """Return the aiohttp application."""
@@ -106,6 +110,8 @@ class Application:
         if is_preflight:
             asked = _PREFLIGHT_OF_GATEWAY if is_gateways else _PREFLIGHT
             return web.Response(status=204, headers=_shared_with(origin) | asked)
+        if refused is None and request.path != WAMP_PATH:
+            self.admit(request.transport)
         response = await _answered(request, handler, is_gateways=is_gateways)
         if origin is not None and not response.prepared:
             response.headers.update(_shared_with(origin))
@@ -167,7 +173,10 @@ class Application:
         if encoding.lower() != "identity":
             raise web.HTTPUnsupportedMediaType(reason=f"Content-Encoding: got {shown(encoding)}, expected none")
         try:
-            data = await request.read()
+            async with asyncio.timeout(BODY_SECONDS):
+                data = await request.read()
+        except TimeoutError:
+            raise web.HTTPRequestTimeout(reason=f"the body: got part of one in {BODY_SECONDS:g} s") from None
         except web.HTTPRequestEntityTooLarge:
             return web.Response(status=413, body=too_big_request(), content_type=JSON)
         admission, excess = self._admission(request), list[RateExceeded]()

@@ -10,8 +10,6 @@ again after ``BURST_SECONDS``. A system clock that is set changes nothing.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from ipaddress import IPv6Address
 from math import ceil
 
 from relaycast_gateway.clock import SECOND, Clock, SystemClock
@@ -73,13 +71,3 @@ class RequestRates:
         if len(self._full_at) > MOST_CALLERS:
             del self._full_at[next(iter(self._full_at))]
         return excess
-
-
-@lru_cache(maxsize=MOST_CALLERS)
-def caller_at(address: str) -> str:
-    """Return who asks from an address where no token says so."""
-    if ":" not in address:
-        return address
-    number = IPv6Address(address)
-    mapped = number.ipv4_mapped
-    return str(mapped or IPv6Address(int(number) >> 64 << 64))

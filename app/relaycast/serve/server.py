@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import resource
 import socket as sockets
 import ssl
 from contextlib import suppress
@@ -13,7 +12,7 @@ from aiohttp import web
 
 from relaycast.refusal import BadInput, shown
 from relaycast.serve.access import Access, is_loopback
-from relaycast.serve.application import MOST_CONNECTIONS, Application
+from relaycast.serve.application import Application
 from relaycast.serve.faces import Faces
 from relaycast.serve.live_feed import KeyNames, LiveFeed
 from relaycast.serve.request_log import REQUEST_LOG
@@ -29,6 +28,7 @@ from relaycast.serve.usage import (
 )
 from relaycast.version import __version__
 from relaycast_gateway.gateway import Gateway
+from relaycast_gateway.listener import ConnectionGate, Listener
 from relaycast_node.rpc.faces import LiveFace
 from relaycast_node.rpc.node_face import NodeFace
 
@@ -38,9 +38,8 @@ if TYPE_CHECKING:
 CLOSING_SECONDS = 2.0
 """How long requests that are under way have when the server stops."""
 
-LISTEN_QUEUE = 1_024
-OTHER_FILES = 256
-"""File handles beside those of connections."""
+KEEP_ALIVE_SECONDS = 75.0
+"""For the next request over a connection, longer than proxies keep one; the gate bounds the time for the first."""
 
 MOST_PORT = 65_535
 
@@ -62,6 +61,7 @@ class Server:
         faces: Faces | None = None,
         rates: RequestRates | None = None,
         dialect: str = "all",
+        gate: ConnectionGate | None = None,
     ) -> None:
         has_router = gateway is not None and gateway.router is not None
         has_canisters = gateway is not None and gateway.icrc is not None
@@ -73,12 +73,17 @@ class Server:
         self.gateway = gateway
         self.rates = RequestRates() if rates is None else rates
         self.feed = LiveFeed(live, title=title, key_names=key_names, gateway=gateway, faces=self.faces, dialect=dialect)
+        connections = None if gateway is None else gateway.connections
+        self.gate = gate or (ConnectionGate() if connections is None else connections.gate)
         node = self.node if self.faces.node else None
-        self.application = Application(node, self.feed, access, gateway, self.faces, rates=self.rates)
+        self.application = Application(
+            node, self.feed, access, gateway, self.faces, rates=self.rates, admit=self.gate.admit
+        )
         self.host, self.port, self.is_secure = "", 0, False
         self.rawsocket_port: int | None = None
         self._rawsocket: RawSocketServer | None = None
         self._runner: web.AppRunner | None = None
+        self._listener: Listener | None = None
         self._clock: asyncio.Task[None] | None = None
 
     @property
@@ -114,21 +119,23 @@ class Server:
             access_log=None,
             logger=REQUEST_LOG,
             shutdown_timeout=CLOSING_SECONDS,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
             handle_signals=False,
             auto_decompress=False,  # a small body may stand for gigabytes
         )
         await runner.setup()
+        assert runner.server is not None
+        listener = Listener(self.gate, runner.server, tls)
         try:
-            site = web.TCPSite(runner, host, port, backlog=LISTEN_QUEUE, ssl_context=tls)
-            await site.start()
+            await listener.start(host, port)
         except OSError as error:
             await runner.cleanup()
             raise _cannot_listen(error, host, "--port", port) from None
         except OverflowError:
             await runner.cleanup()
             raise _bad_port("--port", port) from None
-        self._runner = runner
-        self.host, self.port, self.is_secure = host, runner.addresses[0][1], tls is not None
+        self._runner, self._listener = runner, listener
+        self.host, self.port, self.is_secure = host, listener.port, tls is not None
         if self.gateway is not None:
             await self.gateway.start()
             if rawsocket_port is not None:
@@ -157,8 +164,8 @@ class Server:
             self._clock.cancel()
             with suppress(asyncio.CancelledError):
                 await self._clock
-        for site in () if self._runner is None else tuple(self._runner.sites):
-            await site.stop()
+        if self._listener is not None:
+            self._listener.close()
         if self.gateway is not None and self.gateway.router is not None:
             await self.gateway.router.stop()  # its sessions end before their connections do
         if self._rawsocket is not None:
@@ -219,16 +226,6 @@ def _ensure_pem(option: str, file: str, mark: bytes, expected: str, other_mark: 
         return
     hint = "are --tls-cert and --tls-key swapped?" if other_mark in held else ""
     raise BadInput(f"{option} {file}", other if hint else "a file without one", expected, hint)
-
-
-def raise_file_limit() -> None:
-    """Let this process have a file handle for every connection, as far as the system allows."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_CONNECTIONS + OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def ensure_port(option: str, port: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from relaycast_gateway.clock import Clock, SystemClock
+from relaycast_gateway.listener import ConnectionGate
 from relaycast_gateway.wamp.link import Link
 
 MOST_BYTES_BEFORE_WELCOME = 64 << 10
@@ -87,11 +88,16 @@ class Connections:
     """What both transports of a router share."""
 
     def __init__(
-        self, router: SessionSource, limits: ConnectionLimits | None = None, clock: Clock | None = None
+        self,
+        router: SessionSource,
+        limits: ConnectionLimits | None = None,
+        clock: Clock | None = None,
+        gate: ConnectionGate | None = None,
     ) -> None:
         self.router = router
         self.limits = limits or ConnectionLimits()
         self.clock = clock or SystemClock()
+        self.gate = gate or ConnectionGate(clock=self.clock)
         self.open: set[Connection] = set()
         self.refused = 0
         """Connections beyond the limit, and those whose handshake went wrong."""

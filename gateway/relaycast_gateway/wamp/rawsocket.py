@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import cast
 
 from relaycast_gateway.clock import Alarm
+from relaycast_gateway.listener import Listener
 from relaycast_gateway.wamp.buffered_link import HIGH_WATER, BufferedLink, Hold
 from relaycast_gateway.wamp.connections import Connections, ReceivingSession
 from relaycast_gateway.wamp.errors import PAYLOAD_SIZE_EXCEEDED, PROTOCOL_VIOLATION
@@ -54,7 +55,7 @@ _MESSAGE, _PING, _PONG = map(int, FrameKind)
 class RawSocketLink(BufferedLink, asyncio.Protocol):
     """One connection: the link of a session, and what asyncio calls."""
 
-    __slots__ = ("_alarm", "_drains", "_needed", "_rest", "_session", "_silent_rounds", "_waited_bytes")
+    __slots__ = ("_alarm", "_drains", "_is_new", "_needed", "_rest", "_session", "_silent_rounds", "_waited_bytes")
 
     def __init__(self, connections: Connections) -> None:
         super().__init__(connections)
@@ -62,6 +63,7 @@ class RawSocketLink(BufferedLink, asyncio.Protocol):
         self._alarm: Alarm | None = None
         self._rest = bytearray()
         self._needed = 4
+        self._is_new = True
         self._silent_rounds = 0
         self._waited_bytes = 0
         self._drains: deque[asyncio.Future[None]] | None = None
@@ -100,6 +102,9 @@ class RawSocketLink(BufferedLink, asyncio.Protocol):
         if self._session is None:
             data = self._shake_hands(data)
         self._read_frames(data)
+        if self._is_new and self._session is not None and self._session.is_open:
+            self._is_new = False
+            self._connections.gate.admit(self._transport)
 
     def connection_lost(self, _: Exception | None) -> None:
         """End the session, and wake the tasks that wait in ``drain``."""
@@ -277,33 +282,31 @@ class RawSocketServer:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._server: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self._alarm: Alarm | None = None
 
     @property
     def port(self) -> int:
         """Return the port that it listens on."""
-        assert self._server is not None
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+        assert self._listener is not None
+        return self._listener.port
 
     async def start(self, host: str, port: int, ssl: tls.SSLContext | None = None) -> None:
         """Listen; port 0 stands for any that is free. Raises ``OSError`` where it is taken."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: RawSocketLink(self._connections), host, port, ssl=ssl)
+        connections = self._connections
+        self._listener = Listener(connections.gate, lambda: RawSocketLink(connections), ssl)
+        await self._listener.start(host, port)
         self._look_after_all()
 
     async def stop(self) -> None:
         """Listen no more, and drop the connections that are left."""
         if self._alarm is not None:
             self._alarm.cancel()
-        if self._server is not None:
-            self._server.close()
+        if self._listener is not None:
+            self._listener.close()
         for connection in list(self._connections.open):
             if isinstance(connection, RawSocketLink):
                 connection.abandon()
-        if self._server is not None:
-            await self._server.wait_closed()
 
     def _look_after_all(self) -> None:
         for connection in list(self._connections.open):

@@ -71,6 +71,7 @@ class WebSocketLink(BufferedLink):
         """Hand what comes to a session until either side ends it."""
         session = self._connections.router.attach(self)
         expected = WSMsgType.TEXT if self._first_byte == _TEXT else WSMsgType.BINARY
+        is_new = True
         try:
             async for message in self._socket:
                 if message.type is WSMsgType.ERROR:  # aiohttp has closed it: a message too long, or no answer to a ping
@@ -85,6 +86,9 @@ class WebSocketLink(BufferedLink):
                     session.abort(PAYLOAD_SIZE_EXCEEDED, f"expected at most {most} bytes, got a message of {len(data)}")
                     continue
                 session.receive(data)
+                if is_new and session.is_open:
+                    is_new = False
+                    self._connections.gate.admit(self._transport)
                 if self._hold or self.waiting_bytes > HIGH_WATER:
                     await self._until_released()
         finally:

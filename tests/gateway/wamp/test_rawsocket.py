@@ -1,18 +1,14 @@
 """RawSocket: handshakes, frames, pings, encryption, and clients that break the rules."""
 
 import asyncio
-import shutil
-import ssl
-import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.conftest import Encryption
 from gateway.wamp.echo_router import EchoRouter, until
 from gateway.wamp.rawsocket_stage import JSON_HANDSHAKE, SMALL, Stage, frame, play
-from peers import missing
 from relaycast_gateway.clock import VirtualClock, settle
 from relaycast_gateway.wamp.client.wire import RawSocketWire
 from relaycast_gateway.wamp.connections import Connections
@@ -227,24 +223,8 @@ def test_frames_do_not_depend_on_how_their_bytes_come(stream: bytes, cuts: list[
     asyncio.run(scene())
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    program = shutil.which("openssl")
-    if program is None:
-        missing("openssl is not installed; it makes the certificate")
-    folder: Path = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        [program, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
-        cwd=folder, check=True, capture_output=True,
-    )  # fmt: skip
-    return folder
-
-
-def test_a_connection_can_be_encrypted(certificate: Path) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
-    trusting = ssl.create_default_context(cafile=str(certificate / "cert.pem"))
+def test_a_connection_can_be_encrypted(encryption: Encryption) -> None:
+    context, trusting = encryption
 
     async def scene() -> None:
         connections = Connections(EchoRouter())
