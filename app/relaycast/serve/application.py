@@ -22,6 +22,7 @@ from relaycast_gateway.cloudevents.caller import Caller
 from relaycast_gateway.gateway import Gateway
 from relaycast_gateway.listener import caller_at
 from relaycast_gateway.request_body import BODY_SECONDS
+from relaycast_gateway.rfc6455 import is_upgrade
 from relaycast_gateway.routes import OPERATORS_PATHS, GatewayRoutes, is_gateway_path, refusal_response
 from relaycast_gateway.wamp_routes import WAMP_PATH, WampRoutes
 from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc, rate_exceeded, too_big_request
@@ -132,7 +133,7 @@ class Application:
         return found
 
     async def _relay(self, request: web.Request) -> web.StreamResponse:
-        if "text/html" in request.headers.get(hdrs.ACCEPT, "") and not _wants_socket(request):
+        if "text/html" in request.headers.get(hdrs.ACCEPT, "") and not is_upgrade(request):
             page = await self.feed.page(request.host, self._caller(request))
             return web.Response(text=page, content_type="text/html", headers=UNSAFE_PAGE)
         if self.node is None:
@@ -159,7 +160,7 @@ class Application:
         return found
 
     async def _socket(self, request: web.Request, rpc: JsonRpc) -> web.StreamResponse:
-        if not _wants_socket(request):
+        if not is_upgrade(request):
             reason = "this is JSON-RPC: POST a request with Content-Type: application/json, or open a WebSocket"
             raise web.HTTPNotAcceptable(reason=reason)
         if len(self.sockets) >= MOST_CONNECTIONS:
@@ -256,10 +257,6 @@ def _too_fast(request: web.Request, excess: RateExceeded, *, is_gateways: bool) 
 
 async def _healthy(_request: web.Request) -> web.Response:
     return web.Response(text="ok\n")
-
-
-def _wants_socket(request: web.Request) -> bool:
-    return request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"
 
 
 def _shared_with(origin: str | None) -> dict[str, str]:

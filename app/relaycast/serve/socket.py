@@ -10,6 +10,7 @@ from contextlib import suppress
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from relaycast.serve.request_rates import Admission
+from relaycast_gateway.rfc6455 import answer_close, checked_handshake
 from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES, JsonRpc, rate_exceeded
 from relaycast_node.rpc.session import RpcSession
 
@@ -23,11 +24,18 @@ CLOSE_REASON_BYTES = 120
 async def serve_socket(
     request: web.Request, rpc: JsonRpc, open_sockets: set[web.WebSocketResponse], admit: Admission
 ) -> web.StreamResponse:
-    """Answer a client until it leaves, falls behind, or the server stops; ``admit`` bounds its messages a second."""
+    """Answer a client until it leaves, falls behind, or the server stops; ``admit`` bounds its messages a second.
+
+    Raises an ``HTTPException`` for a handshake against the rules.
+    """
     socket = web.WebSocketResponse(
-        heartbeat=HEARTBEAT_SECONDS, timeout=CLOSING_SECONDS, max_msg_size=MOST_REQUEST_BYTES, compress=False
+        heartbeat=HEARTBEAT_SECONDS,
+        timeout=CLOSING_SECONDS,
+        max_msg_size=MOST_REQUEST_BYTES,
+        compress=False,
+        autoclose=False,
     )
-    await socket.prepare(request)
+    await socket.prepare(checked_handshake(request))
     open_sockets.add(socket)
     session = RpcSession(has_left=lambda: has_left(request), admit=admit)
     writer = asyncio.create_task(_write(socket, session))
@@ -43,6 +51,7 @@ async def serve_socket(
                 else:
                     await session.outbox.room()
                     session.outbox.put(rate_exceeded(message.data, str(too_fast)))
+        await answer_close(socket)
     finally:
         open_sockets.discard(socket)
         session.close()

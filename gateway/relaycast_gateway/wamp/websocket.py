@@ -11,12 +11,16 @@ from contextlib import suppress
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 
+from relaycast_gateway.rfc6455 import answer_close, checked_handshake, is_upgrade
 from relaycast_gateway.wamp.buffered_link import HIGH_WATER, BufferedLink, Hold
 from relaycast_gateway.wamp.connections import Connections
 from relaycast_gateway.wamp.errors import PAYLOAD_SIZE_EXCEEDED, PROTOCOL_VIOLATION
 from relaycast_gateway.wamp.serializers import SERIALIZER_NAMES, serializer_named
 
 SUBPROTOCOLS = {f"wamp.2.{name}": name for name in SERIALIZER_NAMES}
+
+LOOK_SECONDS = 1.0
+"""Between two looks whether a client is there that nothing is taken from; aiohttp does not call back when it leaves."""
 
 _TEXT = 0x81
 _BINARY = 0x82
@@ -91,6 +95,7 @@ class WebSocketLink(BufferedLink):
                     self._connections.gate.admit(self._transport)
                 if self._hold or self.waiting_bytes > HIGH_WATER:
                     await self._until_released()
+            await answer_close(self._socket)
         finally:
             self._is_closed = True
             session.lost()
@@ -98,12 +103,15 @@ class WebSocketLink(BufferedLink):
                 await self._closing
 
     async def _until_released(self) -> None:
-        """Wait while the session wants nothing, and while the client does not take its answers."""
+        """Wait while the session wants nothing or the client does not take its answers; not for one that has left."""
         with suppress(ConnectionResetError):
             await self.drain()
-        while self._hold and not self._is_closed:
+        assert self._transport is not None
+        while self._hold and not self._is_closed and not self._transport.is_closing():
             self._released = asyncio.Event()
+            alarm = self._connections.clock.call_later(LOOK_SECONDS, self._released.set)
             await self._released.wait()
+            alarm.cancel()
 
     def _head_of(self, length: int) -> bytes:
         if length < 126:
@@ -144,14 +152,13 @@ async def serve_websocket(request: web.Request, connections: Connections) -> web
         timeout=limits.closing_seconds,
         max_msg_size=limits.most_message_bytes + 1,  # aiohttp refuses what is as long as this
         compress=False,
+        autoclose=False,
     )
     names = ", ".join(SUBPROTOCOLS)
     if not is_upgrade(request):
         raise web.HTTPUpgradeRequired(reason=f"expected a WebSocket with one of the subprotocols {names}")
-    offered = [
-        name.strip() for line in request.headers.getall(hdrs.SEC_WEBSOCKET_PROTOCOL, ()) for name in line.split(",")
-    ]
-    if not any(name in SUBPROTOCOLS for name in offered):
+    request = checked_handshake(request, SUBPROTOCOLS)
+    if hdrs.SEC_WEBSOCKET_PROTOCOL not in request.headers:
         connections.refused += 1
         raise web.HTTPBadRequest(reason=f"expected one of the subprotocols {names}")
     if connections.is_full:
@@ -170,8 +177,3 @@ async def serve_websocket(request: web.Request, connections: Connections) -> web
     finally:
         connections.open.discard(link)
     return socket
-
-
-def is_upgrade(request: web.Request) -> bool:
-    """Tell whether a client asks for a WebSocket."""
-    return request.headers.get(hdrs.UPGRADE, "").lower() == "websocket"

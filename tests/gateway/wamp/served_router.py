@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.log import EventLog
@@ -50,11 +49,12 @@ async def served(
             return await serve_websocket(request, connections)
 
         application.router.add_get("/wamp", serve)
-        web_server, raw_server = TestServer(application), RawSocketServer(connections)
-        await web_server.start_server()
+        runner, raw_server = web.AppRunner(application, shutdown_timeout=1), RawSocketServer(connections)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
         await raw_server.start("127.0.0.1", 0)
         urls = {
-            "websocket": str(web_server.make_url("/wamp").with_scheme("ws")),
+            "websocket": f"ws://127.0.0.1:{runner.addresses[0][1]}/wamp",
             "rawsocket": f"rs://127.0.0.1:{raw_server.port}",
         }
         stage = ServedRouter(router, connections, urls)
@@ -65,7 +65,7 @@ async def served(
         finally:
             await raw_server.stop()
             connections.abandon_all()
-            await web_server.close()
+            await runner.cleanup()
 
 
 def play(scene: Callable[[ServedRouter], Awaitable[None]], config: RouterConfig | None = None) -> None:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 from aiohttp import WSMsgType, web
-from aiohttp.test_utils import TestServer
+from yarl import URL
 
+from app.raw_socket import HANDSHAKE, RawSocket, frame, request
 from gateway.wamp.echo_router import EchoRouter, EchoSession, until
 from relaycast_gateway.clock import VirtualClock, settle
 from relaycast_gateway.wamp.connections import ConnectionLimits, Connections
@@ -45,12 +46,13 @@ async def web_stage(limits: ConnectionLimits | None) -> AsyncIterator[WebStage]:
 
     application = web.Application()
     application.router.add_get("/wamp", serve)
-    server = TestServer(application)
-    await server.start_server()
+    runner = web.AppRunner(application, shutdown_timeout=1)  # aiohttp's own test server cancels handlers, ours does not
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
     async with aiohttp.ClientSession() as http:
-        yield WebStage(router, connections, http, str(server.make_url("/wamp")))
+        yield WebStage(router, connections, http, f"http://127.0.0.1:{runner.addresses[0][1]}/wamp")
     connections.abandon_all()
-    await server.close()
+    await runner.cleanup()
     await until(lambda: not connections.open)
 
 
@@ -97,7 +99,7 @@ def test_without_a_subprotocol_in_common_there_is_no_websocket(offered: list[str
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
             await it.http.ws_connect(it.url, protocols=offered)
         assert refused.value.status == 400
-        headers = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Protocol": ", ".join(offered)}
+        headers = HANDSHAKE | {"Sec-WebSocket-Protocol": ", ".join(offered)}
         async with it.http.get(it.url, headers=headers) as answer:
             assert answer.status == 400
             assert answer.reason == "expected one of the subprotocols wamp.2.json, wamp.2.msgpack, wamp.2.cbor"
@@ -119,7 +121,7 @@ def test_a_request_that_is_no_websocket_is_told_what_to_do() -> None:
 def test_sessions_beyond_the_limit_are_refused_and_a_place_becomes_free_again() -> None:
     async def scene(it: WebStage) -> None:
         first, second = await it.dial(), await it.dial()
-        headers = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Protocol": "wamp.2.json"}
+        headers = HANDSHAKE | {"Sec-WebSocket-Protocol": "wamp.2.json"}
         async with it.http.get(it.url, headers=headers) as answer:
             assert (answer.status, answer.reason) == (503, "too many sessions: the limit is 2")
         await first.close()
@@ -316,5 +318,30 @@ def test_a_session_can_pause_its_client() -> None:
         await until(lambda: session.received[-1] == b"five")
         session.link.abandon()
         await until(lambda: session.is_lost)
+
+    play(scene)
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_client_that_takes_no_answers_and_resets_leaves_nothing(is_held: bool) -> None:
+    """Whether the router waits for the client to take answers, or has paused it."""
+
+    async def scene(it: WebStage) -> None:
+        port = URL(it.url).port
+        assert port is not None
+        raw, status = await RawSocket.opened(port, request("/wamp", {"Sec-WebSocket-Protocol": "wamp.2.json"}))
+        assert status == 101
+        raw.stop_reading()
+        if is_held:
+            it.session.link.pause_reading()
+        raw.writer.write(frame(1, b"x" * 4_000) * (10 if is_held else 2_000))
+        await until(lambda: bool(it.session.received))
+        for _ in range(200):  # until the server takes no more
+            await settle()
+            await asyncio.sleep(0.001)
+        raw.reset()
+        await until(it.session.link._transport.is_closing)  # type: ignore[attr-defined]
+        await it.connections.clock.advance(1)  # type: ignore[attr-defined]
+        await until(lambda: it.session.is_lost and not it.connections.open)
 
     play(scene)
