@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from os import PathLike, fspath
 
 from relaycast.feed import Feed, described, feed_of, whole_number
-from relaycast.genesis.chain_spec import ChainSpec
+from relaycast.genesis.chain_spec import ChainSpec, refuse_missing_children
 from relaycast.genesis.state_export import read_state
 from relaycast.inputs import place_of, read_bytes
 from relaycast.simulation.guest_sources import GuestSource, code_of, read_extrinsics
@@ -99,6 +99,7 @@ def real_runtime(
     spec = genesis if isinstance(genesis, ChainSpec) else read_state(fspath(genesis))
     if spec.witness is not None:
         raise ValueError("a real runtime needs a whole state, got a witness")
+    refuse_missing_children(spec, "genesis" if isinstance(genesis, ChainSpec) else place_of(fspath(genesis)))
     if isinstance(wasm, bytes):
         code, place = wasm, "wasm"
     elif wasm is not None:

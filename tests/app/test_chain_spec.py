@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
+import relaycast as rc
 from command_line import Command, Refused, Written
+from relaycast.genesis.chain_spec import read_chain_spec
+from relaycast.refusal import BadInput
+from relaycast_trie import StateVersion, trie_root
 from shared_vectors import shared
+from wasm.fixed_answers import bank
+from wasm.metadata.small_metadata import portable_metadata
 
 SPEC: dict[str, Any] = {
     "name": "Little",
@@ -42,6 +48,64 @@ def test_child_tries_stand_under_their_prefixed_keys(relaycast: Command, file: W
     top = [*SPEC["genesis"]["raw"]["top"].items(), (prefixed, child)]
     root = relaycast("trie", "root", "--state-version", "0", file([list(pair) for pair in top])).out.strip()
     assert summary == {"name": "Little", "entries": 2, "children": 2, "state_root": root}
+
+
+PREFIX = b":child_storage:default:"
+CHILD = {b"\x01": b"\x02", b"long": bytes(40)}
+
+
+def spec_with(root: bytes | None, child: dict[bytes, bytes] | None = CHILD) -> dict[str, Any]:
+    """Return a spec with a child trie, and in ``top`` what it has as root of it."""
+    top = {"0x01": "0x02"} | ({} if root is None else {f"0x{(PREFIX + b'pu').hex()}": f"0x{root.hex()}"})
+    children = {} if child is None else {"0x7075": {f"0x{key.hex()}": f"0x{it.hex()}" for key, it in child.items()}}
+    return {"name": "Forked", "genesis": {"raw": {"top": top, "childrenDefault": children}}}
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_roots_of_child_tries_in_top_change_nothing_where_they_are_those_of_the_entries(
+    relaycast: Command, file: Written, version: int
+) -> None:
+    plain, forked = (
+        file(spec_with(None), "plain.json"),
+        file(spec_with(trie_root(CHILD, state_version=StateVersion(version))), "forked.json"),
+    )
+    for verb in (("import", "chain-spec"), ("import", "state")):
+        assert relaycast(*verb, forked, "--json").json == relaycast(*verb, plain, "--json").json
+    runs = [
+        relaycast("demo", "config-sync", "--blocks", "3", "--genesis", it, "--json").json["relaychain"]
+        for it in (plain, forked)
+    ]
+    assert runs[0]["genesis_root"] == runs[1]["genesis_root"]
+    assert rc.Network(genesis=forked).genesis_entries == rc.Network(genesis=plain).genesis_entries
+
+
+def test_a_root_of_a_child_trie_that_is_another_is_refused(refused: Refused, file: Written) -> None:
+    name = file(spec_with(bytes(32)), "forked.json")
+    line = f"forked.json: got 0x{bytes(32).hex()} as root of child 0x7075, whose 2 entries have another, expected all "
+    for verb in (("import", "chain-spec", name), ("import", "state", name), ("demo", "config-sync", "--genesis", name)):
+        assert refused(*verb).startswith(line)
+
+
+def test_a_chain_does_not_start_from_a_root_without_its_entries(
+    refused: Refused, relaycast: Command, file: Written
+) -> None:
+    name = file(spec_with(bytes(32), None), "forked.json")
+    assert relaycast("import", "chain-spec", name, "--json").json["missing_children"] == ["0x7075"]
+    line = "forked.json: got the root of child 0x7075 without its entries, expected all entries of a child trie"
+    scenario = file('extends = "config-sync"\n[relaychain]\ngenesis = "forked.json"\n', "scenario.toml")
+    code = file(bank(portable_metadata(14)), "bank.wasm")
+    for verb in (
+        ("demo", "config-sync", "--genesis", name),
+        ("run", scenario),
+        ("serve", scenario, "--port", "0"),
+        ("runtime", "call", code, "greeting", "0x", "--state", name),
+    ):
+        assert refused(*verb) == line
+    for start in (name, read_chain_spec(name)):
+        with pytest.raises(BadInput, match="the root of child 0x7075 without its entries"):
+            rc.Network(genesis=start)
+        with pytest.raises(BadInput, match="the root of child 0x7075 without its entries"):
+            rc.Network().parachain(3000, genesis=start, wasm=code)
 
 
 def test_gzip_and_state_version_1_are_understood(relaycast: Command, file: Written) -> None:

@@ -7,9 +7,11 @@ import pyarrow as pa
 import pytest
 
 from command_line import Command, Refused, Written
+from relaycast_pallets.frame.state import State
+from relaycast_trie import StateVersion
 from relaycast_trie.scale import encode_bytes
 from shared_vectors import shared
-from wasm.fixed_answers import KEY, bank, runtime_code, version
+from wasm.fixed_answers import KEY, WRITTEN, bank, runtime_code, version
 from wasm.metadata.small_metadata import named_metadata, portable_metadata
 
 COMPRESSED = bytes.fromhex("52bc537646db8e05")
@@ -111,6 +113,48 @@ def test_call_reads_a_state(relaycast: Command, file: Written) -> None:
     state = file([[f"0x{KEY.hex()}", "0x6869"]], "state.json")
     assert relaycast("runtime", "call", name, "greeting").out == "0x00\n"
     assert relaycast("runtime", "call", name, "greeting", "0x", "--state", state).out == "0x01086869\n"
+
+
+LONG = bytes(40)
+"""A value that a state of version 1 stores outside of its trie node."""
+
+
+def changed_root(before: int, after: int) -> bytes:
+    """The root after the value under ``KEY`` was written in another state version."""
+    state = State({KEY: LONG, b"other": LONG}, state_version=StateVersion(before), window=1)
+    state.migrate(StateVersion(after))
+    state.put(KEY, WRITTEN)
+    return state.commit()
+
+
+@pytest.mark.parametrize("state_version", [0, 1])
+def test_a_call_reads_a_state_that_is_written_as_its_runtime_writes(
+    relaycast: Command, file: Written, state_version: int
+) -> None:
+    name = file(bank(portable_metadata(14), state_version=state_version), "bank.wasm")
+    pairs = {f"0x{key.hex()}": f"0x{LONG.hex()}" for key in (KEY, b"other")}
+    for state in (pairs, {"name": "Bank", "genesis": {"raw": {"top": pairs, "childrenDefault": {}}}}):
+        called = relaycast("runtime", "call", name, "root", "0x", "--state", file(json.dumps(state), "state.json"))
+        assert called.out == f"0x{changed_root(state_version, state_version).hex()}\n"
+
+
+def test_a_call_takes_another_state_version_by_its_option(relaycast: Command, file: Written) -> None:
+    state = file({f"0x{key.hex()}": f"0x{LONG.hex()}" for key in (KEY, b"other")}, "state.json")
+    name = file(OLD, "bank.wasm")
+    for before in (0, 1):
+        called = relaycast("runtime", "call", name, "root", "0x", "--state", state, "--state-version", str(before))
+        assert called.out == f"0x{changed_root(before, 1).hex()}\n"
+
+
+def test_a_state_stays_as_its_own_runtime_wrote_it(relaycast: Command, file: Written) -> None:
+    old = bank(portable_metadata(14), state_version=0)
+    top = {KEY: LONG, b"other": LONG, b":code": old}
+    pairs = {f"0x{key.hex()}": f"0x{value.hex()}" for key, value in top.items()}
+    state = State(top, state_version=StateVersion.V0, window=1)
+    state.migrate(StateVersion.V1)
+    state.put(KEY, WRITTEN)
+    called = relaycast("runtime", "call", file(NEW, "new.wasm"), "root", "0x", "--state", file(pairs, "state.json"))
+    assert called.out == f"0x{state.commit().hex()}\n"
 
 
 @pytest.mark.parametrize(

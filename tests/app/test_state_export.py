@@ -11,8 +11,8 @@ import pytest
 
 import relaycast as rc
 from command_line import Command, Refused, Written
-from relaycast.genesis.chain_spec import read_chain_spec
-from relaycast.genesis.state_export import missing_children, read_state
+from relaycast.genesis.chain_spec import missing_children, read_chain_spec
+from relaycast.genesis.state_export import read_state
 from relaycast_trie import CHILD_STORAGE_PREFIX, StateVersion, trie_root
 from shared_vectors import shared
 

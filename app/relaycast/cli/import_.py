@@ -137,7 +137,7 @@ def _wanted(scenario: str, para_ids: list[int], keys: list[str], accounts: list[
 
 
 def _told(state: "ChainSpec", version: int, root: str | None, json: bool) -> ExitCode:
-    from relaycast.genesis.state_export import missing_children  # noqa: PLC0415
+    from relaycast.genesis.chain_spec import missing_children  # noqa: PLC0415
     from relaycast_trie import StateVersion  # noqa: PLC0415
 
     expected = None if root is None else parse_hex(root, "--root", size=32)

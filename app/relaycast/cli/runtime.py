@@ -2,7 +2,7 @@
 
 import json as json_text
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -12,6 +12,7 @@ from relaycast.inputs import hex_or_bytes, place_of
 from relaycast.refusal import BadInput, nearest, plain, shown
 
 if TYPE_CHECKING:
+    from relaycast.genesis.chain_spec import ChainSpec
     from relaycast_wasm import OverlayedChanges, WasmRuntime
     from relaycast_wasm.metadata.model import Metadata
 
@@ -28,6 +29,13 @@ After = Annotated[str, Parameter(name="AFTER", help="the runtime that comes")]
 Method = Annotated[str, Parameter(name="METHOD", help="what to call, such as Core_version")]
 Arguments = Annotated[str, Parameter(name="ARGUMENTS", help="SCALE of all arguments: 0x hex, or a file of it")]
 PalletName = Annotated[str | None, Parameter(name="--pallet", help="print all that this pallet has, and nothing else")]
+StateVersionOfCall = Annotated[
+    Literal[0, 1] | None,
+    Parameter(
+        name="--state-version",
+        help="how the trie of --state was written; by default by the runtime in it, or by FILE where it holds none",
+    ),
+]
 StateFile = Annotated[
     str | None,
     Parameter(name="--state", help="the state that the call reads: a raw chain spec, or keys and values, see import"),
@@ -70,7 +78,14 @@ def show(file: RuntimeFile, /, *, pallet: PalletName = None, json: Json = False)
 
 @app.command
 def call(
-    file: RuntimeFile, method: Method, arguments: Arguments = "0x", /, *, state: StateFile = None, json: Json = False
+    file: RuntimeFile,
+    method: Method,
+    arguments: Arguments = "0x",
+    /,
+    *,
+    state: StateFile = None,
+    state_version: StateVersionOfCall = None,
+    json: Json = False,
 ) -> ExitCode:
     """Call a method of a runtime and print the SCALE bytes that it answers.
 
@@ -85,7 +100,7 @@ def call(
     if method not in runtime.methods:
         raise BadInput("METHOD", shown(method), "a method that the runtime exports", _methods_like(runtime, method))
     _, data = hex_or_bytes(arguments, "ARGUMENTS")
-    overlay = _overlay(state)
+    overlay = _overlay(runtime, state, state_version)
     try:
         answer = runtime.call(method, data, overlay)
     except CallFailed as error:
@@ -176,20 +191,40 @@ def _summary(runtime: "WasmRuntime", metadata: "Metadata") -> dict[str, Any]:
     }
 
 
-def _overlay(state: str | None) -> "OverlayedChanges":
-    from relaycast.genesis.chain_spec import refuse_part  # noqa: PLC0415
+def _overlay(runtime: "WasmRuntime", state: str | None, state_version: int | None) -> "OverlayedChanges":
+    """Return storage for a call of ``runtime``, which writes values in its own state version from then on."""
+    from relaycast.genesis.chain_spec import refuse_missing_children, refuse_part  # noqa: PLC0415
     from relaycast.genesis.state_export import read_state  # noqa: PLC0415
     from relaycast_pallets.frame.state import State  # noqa: PLC0415
-    from relaycast_trie import ChildInfo  # noqa: PLC0415
+    from relaycast_trie import ChildInfo, StateVersion  # noqa: PLC0415
     from relaycast_wasm import OverlayedChanges, StateBacking  # noqa: PLC0415
 
+    own_version = runtime.version.trie_version
     if state is None:
-        return OverlayedChanges(StateBacking(State(window=1, engine="plain")))
+        if state_version is not None:
+            raise BadInput("--state-version", str(state_version), "--state beside it")
+        return OverlayedChanges(StateBacking(State(state_version=own_version, window=1, engine="plain")))
     spec = read_state(state)
-    refuse_part(spec, state)
+    refuse_part(spec, place_of(state))
+    refuse_missing_children(spec, place_of(state))
     children = {ChildInfo.new_default(name): pairs for name, pairs in spec.children.items()}
-    held = State(spec.top, children, state_version=spec.state_version, window=1)
+    if state_version is None:
+        version = _written_by(spec, state, runtime).version.trie_version
+    else:
+        version = StateVersion(state_version)
+    held = State(spec.top, children, state_version=version, window=1)
+    held.migrate(own_version)
     return OverlayedChanges(StateBacking(held))
+
+
+def _written_by(state: "ChainSpec", file: str, runtime: "WasmRuntime") -> "WasmRuntime":
+    """Return the runtime that stands in a state, or ``runtime`` where none does; raises ``BadInput``."""
+    from relaycast.genesis.runtime_code import CODE, code_of  # noqa: PLC0415
+    from relaycast.simulation.guest_sources import loaded  # noqa: PLC0415
+
+    if state.top.get(CODE, runtime.code) == runtime.code:
+        return runtime
+    return loaded(code_of(state, place_of(file)), f"{place_of(file)} at :code")
 
 
 def _methods_like(runtime: "WasmRuntime", method: str) -> str:

@@ -1,16 +1,17 @@
 """Raw chain specs: the genesis state that a Substrate chain starts from, as its node exports it.
 
 Law: only a raw spec is accepted. Keys and values are taken as they stand; a child trie's root is put under its prefixed
-key, as the state machine has it.
+key, as the state machine has it. A node refuses a spec that has such roots in ``top`` itself; here they are left out
+where they are the roots of the entries, and refused where they are not.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from relaycast.inputs import parse_hex, place_of, read_json
 from relaycast.refusal import BadInput, short, shown
-from relaycast_trie import EMPTY_ROOT, ChildInfo, StateVersion, trie_root
+from relaycast_trie import CHILD_STORAGE_PREFIX, EMPTY_ROOT, ChildInfo, StateVersion, trie_root
 from relaycast_trie.plain.partial_trie import StateWitness
 
 EXPECTED = "a raw chain spec with genesis.raw.top (make one with `build-spec --raw`)"
@@ -59,6 +60,30 @@ def refuse_part(state: ChainSpec, place: str) -> None:
         raise BadInput(place, "a witness, which holds a part of a state", "a whole state")
 
 
+def missing_children(state: ChainSpec) -> list[bytes]:
+    """Return the names of child tries whose root stands in the top trie, but of which no entry is there."""
+    prefix = CHILD_STORAGE_PREFIX
+    named = [key[len(prefix) :] for key in state.top if key.startswith(prefix)]
+    return [name for name in sorted(named) if name not in state.children]
+
+
+def refuse_missing_children(state: ChainSpec, place: str) -> None:
+    """Raise ``BadInput`` for a child trie of which nothing but the root is there, where a chain starts from a state."""
+    for name in missing_children(state)[:1]:
+        raise BadInput(place, f"the root of child 0x{name.hex()} without its entries", "all entries of a child trie")
+
+
+def without_child_roots(state: ChainSpec, place: str) -> ChainSpec:
+    """Take the roots of known child tries out of the top trie; raises ``BadInput`` for other roots than theirs."""
+    top = dict(state.top)
+    for child, pairs in state.children.items():
+        root = top.pop(ChildInfo.new_default(child).prefixed_storage_key(), None)
+        if root is not None and all(trie_root(pairs, state_version=version) != root for version in StateVersion):
+            got = f"0x{root.hex()} as root of child 0x{child.hex()}, whose {len(pairs):,} entries have another"
+            raise BadInput(place, got, "all entries of a child trie, or none")
+    return replace(state, top=top)
+
+
 def read_chain_spec(file: str) -> ChainSpec:
     """Return the chain spec in ``file``, gzipped or not; raises ``BadInput`` for anything but a raw one."""
     return spec_of(read_json(file), place_of(file))
@@ -78,12 +103,13 @@ def spec_of(content: Any, place: str) -> ChainSpec:
     if not isinstance(children, dict):
         raise BadInput(f"{place} at genesis.raw.childrenDefault", shown(children), "an object of child tries")
     properties = content.get("properties")
-    return ChainSpec(
+    spec = ChainSpec(
         name=short(str(content.get("name", ""))),
         top=_entries(raw.get("top"), f"{place} at genesis.raw.top"),
         children=dict(_children(children, f"{place} at genesis.raw.childrenDefault")),
         properties=properties if isinstance(properties, dict) else {},
     )
+    return without_child_roots(spec, place)
 
 
 def _children(children: dict[str, Any], place: str) -> Iterable[tuple[bytes, dict[bytes, bytes]]]:

@@ -4,8 +4,9 @@ from dataclasses import replace
 from os import PathLike, fspath
 
 from relaycast.feed import described, whole_number
-from relaycast.genesis.chain_spec import ChainSpec
+from relaycast.genesis.chain_spec import ChainSpec, refuse_missing_children
 from relaycast.genesis.state_export import read_state
+from relaycast.inputs import place_of
 from relaycast_collator import Genesis, modelled_genesis
 from relaycast_trie import StateVersion
 
@@ -21,6 +22,7 @@ def start_of(genesis: str | PathLike[str] | ChainSpec | None, *, seed: int, stat
     if spec is None:
         start = modelled_genesis(seed)
     else:
+        refuse_missing_children(spec, place_of(fspath(genesis)) if isinstance(genesis, str | PathLike) else "genesis")
         start = Genesis(spec.top, spec.children, spec.state_version, witness=spec.witness)
     if state_version is None:
         return start

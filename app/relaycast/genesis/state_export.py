@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from relaycast.genesis.chain_spec import ChainSpec, spec_of
+from relaycast.genesis.chain_spec import ChainSpec, spec_of, without_child_roots
 from relaycast.genesis.witness_file import is_witness, witness_of
 from relaycast.inputs import STDIN, parse_hex, parse_json, place_of, read_bytes
 from relaycast.refusal import BadInput, shown
-from relaycast_trie import CHILD_STORAGE_PREFIX, ChildInfo, StateVersion, trie_root
+from relaycast_trie import CHILD_STORAGE_PREFIX, StateVersion
 
 EXPECTED = (
     'pairs [["0xkey", "0xvalue"], ...] or {"0xkey": "0xvalue"}, {"top": .., "childrenDefault": {"0xname": ..}}, '
@@ -50,13 +50,6 @@ def state_of(data: bytes, place: str, name: str = "state") -> ChainSpec:
     return _collected(name, place, _json_rows(content, place))
 
 
-def missing_children(state: ChainSpec) -> list[bytes]:
-    """Return the names of child tries whose root stands in the top trie, but of which no entry is there."""
-    prefix = CHILD_STORAGE_PREFIX
-    named = [key[len(prefix) :] for key in state.top if key.startswith(prefix)]
-    return [name for name in sorted(named) if name not in state.children]
-
-
 def _collected(name: str, place: str, rows: Iterable[Row]) -> ChainSpec:
     top: dict[bytes, bytes] = {}
     children: dict[bytes, dict[bytes, bytes]] = {}
@@ -71,18 +64,7 @@ def _collected(name: str, place: str, rows: Iterable[Row]) -> ChainSpec:
     if not top:
         raise BadInput(place, "a state without a key in its top trie", EXPECTED)
     state = ChainSpec(name, top, {child: pairs for child, pairs in children.items() if pairs}, StateVersion.V1)
-    return _without_child_roots(state, place)
-
-
-def _without_child_roots(state: ChainSpec, place: str) -> ChainSpec:
-    """Take the roots of known child tries out of the top trie, once they are what the entries have."""
-    top = dict(state.top)
-    for child, pairs in state.children.items():
-        root = top.pop(ChildInfo.new_default(child).prefixed_storage_key(), None)
-        if root is not None and all(trie_root(pairs, state_version=version) != root for version in StateVersion):
-            got = f"0x{root.hex()} as root of child 0x{child.hex()}, whose {len(pairs):,} entries have another"
-            raise BadInput(place, got, "all entries of a child trie, or none")
-    return ChainSpec(state.name, top, state.children, state.state_version)
+    return without_child_roots(state, place)
 
 
 def _json_rows(content: Any, place: str) -> Iterator[Row]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from relaycast.genesis.chain_spec import ChainSpec, refuse_part
-from relaycast.genesis.state_export import missing_children, read_state
+from relaycast.genesis.chain_spec import ChainSpec, refuse_missing_children, refuse_part
+from relaycast.genesis.state_export import read_state
 from relaycast.inputs import parse_hex, place_of, read_bytes, read_json
 from relaycast.refusal import BadInput, shown
 from relaycast.scenario.scenario import MAX_BLOCKS, ParachainTable
@@ -85,9 +85,7 @@ def code_of(state: ChainSpec, genesis: str, wasm: str | None) -> tuple[bytes, st
 def check_complete(state: ChainSpec, genesis: str) -> None:
     """Raise ``BadInput`` for a part of a state, and for a child trie of which nothing but the root is there."""
     refuse_part(state, place_of(genesis))
-    for name in missing_children(state)[:1]:
-        got = f"the root of child 0x{name.hex()} without its entries"
-        raise BadInput(place_of(genesis), got, "all entries of a child trie")
+    refuse_missing_children(state, place_of(genesis))
 
 
 @lru_cache(maxsize=4)

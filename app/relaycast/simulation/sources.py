@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from relaycast.genesis.chain_spec import ChainSpec
+from relaycast.genesis.chain_spec import ChainSpec, refuse_missing_children
 from relaycast.genesis.state_export import read_state
-from relaycast.inputs import read_bytes
+from relaycast.inputs import place_of, read_bytes
 from relaycast.refusal import BadInput
 from relaycast.scenario.message_load import Arrivals
 from relaycast.scenario.scenario import Scenario
@@ -41,6 +41,8 @@ class Sources:
             if chain.messages is not None
         }
         spec, wasm = None if genesis is None else read_state(genesis), scenario.relaychain.wasm
+        if spec is not None and genesis is not None:
+            refuse_missing_children(spec, place_of(genesis))
         if spec is not None and spec.witness is not None:
             from relaycast.genesis.witness_check import check_witness  # noqa: PLC0415 - brings the node along
 
