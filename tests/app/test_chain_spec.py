@@ -11,8 +11,13 @@ from command_line import Command, Refused, Written
 from relaycast.genesis.chain_spec import read_chain_spec
 from relaycast.refusal import BadInput
 from relaycast_trie import StateVersion, trie_root
+from relaycast_trie.scale import encode_u32
+from relaycast_wasm.code_blob import MAGIC
+from relaycast_wasm.engine.sections import leb128
+from relaycast_wasm.runtime_version import CORE
 from shared_vectors import shared
 from wasm.fixed_answers import bank
+from wasm.fixed_answers import version as runtime_version
 from wasm.metadata.small_metadata import portable_metadata
 
 SPEC: dict[str, Any] = {
@@ -106,6 +111,21 @@ def test_a_chain_does_not_start_from_a_root_without_its_entries(
             rc.Network(genesis=start)
         with pytest.raises(BadInput, match="the root of child 0x7075 without its entries"):
             rc.Network().parachain(3000, genesis=start, wasm=code)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_state_root_is_that_of_the_version_that_the_runtime_in_the_spec_names(
+    relaycast: Command, file: Written, version: int
+) -> None:
+    sections = {b"runtime_version": runtime_version(state_version=version), b"runtime_apis": CORE + encode_u32(4)}
+    parts = (bytes([len(name)]) + name + content for name, content in sections.items())
+    code = MAGIC + b"".join(b"\x00" + leb128(len(part)) + part for part in parts)
+    top = {b":code": code, b"long": bytes(40)}
+    raw = {"top": {f"0x{key.hex()}": f"0x{it.hex()}" for key, it in top.items()}, "childrenDefault": {}}
+    name = file({"name": "Named", "genesis": {"raw": raw}})
+    root = trie_root(top, state_version=StateVersion(version))
+    for verb in ("chain-spec", "state"):
+        assert relaycast("import", verb, name, "--json").json["state_root"] == f"0x{root.hex()}"
 
 
 def test_gzip_and_state_version_1_are_understood(relaycast: Command, file: Written) -> None:

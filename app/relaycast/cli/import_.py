@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from relaycast.cli.exit_code import ExitCode
-from relaycast.cli.options import File, Json, Version
+from relaycast.cli.options import File, Json
 from relaycast.inputs import parse_hex
 from relaycast.refusal import BadInput, shown
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 SUFFIX = ".witness.json.gz"
 
 OwnVersion = Annotated[
-    Literal[0, 1] | None, Parameter(name="--state-version", help="0 for a chain spec and 1 for an export unless given")
+    Literal[0, 1] | None,
+    Parameter(name="--state-version", help="by default that of a chain spec's own runtime, and 1 for an export"),
 ]
 
 app = App(name="import", help="Read real chain data and check it by its state root.")
@@ -47,7 +48,9 @@ Accounts = Annotated[
 
 
 @app.command(name="chain-spec")
-def chain_spec(file: File, /, *, state_version: Version = 0, root: KnownRoot = None, json: Json = False) -> ExitCode:
+def chain_spec(
+    file: File, /, *, state_version: OwnVersion = None, root: KnownRoot = None, json: Json = False
+) -> ExitCode:
     """Read a raw chain spec, gzipped or not, and print what it holds and its state root.
 
     `relaycast run --genesis FILE` starts the relay chain from it, as does genesis in a scenario's [relaychain].
@@ -57,7 +60,8 @@ def chain_spec(file: File, /, *, state_version: Version = 0, root: KnownRoot = N
     """
     from relaycast.genesis.chain_spec import read_chain_spec  # noqa: PLC0415
 
-    return _told(read_chain_spec(file), state_version, root, json)
+    found = read_chain_spec(file)
+    return _told(found, found.state_version if state_version is None else state_version, root, json)
 
 
 @app.command

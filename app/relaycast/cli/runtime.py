@@ -219,7 +219,8 @@ def _overlay(runtime: "WasmRuntime", state: str | None, state_version: int | Non
 
 def _written_by(state: "ChainSpec", file: str, runtime: "WasmRuntime") -> "WasmRuntime":
     """Return the runtime that stands in a state, or ``runtime`` where none does; raises ``BadInput``."""
-    from relaycast.genesis.runtime_code import CODE, code_of  # noqa: PLC0415
+    from relaycast.genesis.chain_spec import CODE  # noqa: PLC0415
+    from relaycast.genesis.runtime_code import code_of  # noqa: PLC0415
     from relaycast.simulation.guest_sources import loaded  # noqa: PLC0415
 
     if state.top.get(CODE, runtime.code) == runtime.code:

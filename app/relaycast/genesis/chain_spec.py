@@ -14,6 +14,8 @@ from relaycast.refusal import BadInput, short, shown
 from relaycast_trie import CHILD_STORAGE_PREFIX, EMPTY_ROOT, ChildInfo, StateVersion, trie_root
 from relaycast_trie.plain.partial_trie import StateWitness
 
+CODE = b":code"
+
 EXPECTED = "a raw chain spec with genesis.raw.top (make one with `build-spec --raw`)"
 
 
@@ -27,7 +29,7 @@ class ChainSpec:
     top: dict[bytes, bytes]
     children: dict[bytes, dict[bytes, bytes]]
     state_version: StateVersion = StateVersion.V0
-    """Relay chains began with version 0, and have 1 today."""
+    """How its values are written: as a node would, for a spec in the version that its runtime names."""
 
     properties: Mapping[str, Any] = field(default_factory=dict)
     """What wallets show: the token's symbol and decimals, the prefix of addresses."""
@@ -109,7 +111,23 @@ def spec_of(content: Any, place: str) -> ChainSpec:
         children=dict(_children(children, f"{place} at genesis.raw.childrenDefault")),
         properties=properties if isinstance(properties, dict) else {},
     )
+    spec = replace(spec, state_version=_version_of(spec.top.get(CODE, b"")))
     return without_child_roots(spec, place)
+
+
+def _version_of(code: bytes) -> StateVersion:
+    """Return the state version in the code of a runtime; those that are too old to name one write version 0."""
+    if not code:
+        return StateVersion.V0
+    from relaycast_wasm.code_blob import wasm_of  # noqa: PLC0415 - few states need it
+    from relaycast_wasm.exceptions import NotARuntime  # noqa: PLC0415
+    from relaycast_wasm.runtime_version import embedded_version  # noqa: PLC0415
+
+    try:
+        found = embedded_version(wasm_of(code))
+    except NotARuntime:
+        return StateVersion.V0
+    return StateVersion.V0 if found is None else found.trie_version
 
 
 def _children(children: dict[str, Any], place: str) -> Iterable[tuple[bytes, dict[bytes, bytes]]]:

@@ -3,12 +3,11 @@
 Law: the bytes say what they are, not the file's name. A chain spec or a state gives what stands under ``:code``.
 """
 
-from relaycast.genesis.chain_spec import ChainSpec
+from relaycast.genesis.chain_spec import CODE, ChainSpec
 from relaycast.genesis.state_export import PARQUET_MAGIC, state_of
 from relaycast.inputs import parse_hex, place_of, read_bytes
 from relaycast.refusal import BadInput, shown
 
-CODE = b":code"
 EXPECTED = "a runtime: Wasm, compressed or not, its 0x hex, or a raw chain spec or state with :code"
 
 WASM_MAGIC = b"\x00asm"
