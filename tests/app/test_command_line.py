@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -208,15 +209,40 @@ def test_a_shell_gets_a_script_with_every_verb_and_their_flags(shell: str, relay
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
-def test_bash_completes_a_verb(relaycast: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("dem", ["demo"]),
+        ("demo --js", ["--json"]),
+        ("completion ba", ["bash"]),
+        ("attack depth --json --block", ["--blocks"]),
+        ("bench engine --json here.js", ["here.json"]),
+        ("bench spark --json here.js", ["here.json"]),
+        ("trie --json sho", ["show"]),  # --json takes a file in bench alone: elsewhere the next word is none
+    ],
+)
+def test_bash_completes_what_is_typed(typed: str, offered: list[str], relaycast: Command, tmp_path: Path) -> None:
     file = tmp_path / "script"
     file.write_text(relaycast("completion", "bash").out)
+    (tmp_path / "here.json").touch()
+    line = f"relaycast {typed}"
     ask = (
-        f"source {file}; COMP_WORDS=(relaycast dem); COMP_CWORD=1; COMP_LINE='relaycast dem'; COMP_POINT=13; "
-        "_relaycast; echo ${COMPREPLY[@]}"
+        f"source {file}; COMP_WORDS=({line}); COMP_CWORD={line.count(' ')}; COMP_LINE='{line}'; "
+        f"COMP_POINT={len(line)}; _relaycast; echo ${{COMPREPLY[@]}}"
     )
-    answer = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, timeout=60)
-    assert answer.stdout.split() == ["demo"]
+    answer = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path)
+    assert answer.stdout.split() == offered
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+def test_a_flag_of_one_verb_hides_no_word_behind_it_for_taking_a_value_in_another(
+    shell: str, relaycast: Command
+) -> None:
+    lists = re.findall(r"options_with_values[= ]'(.*)'", relaycast("completion", shell).out)
+    assert lists
+    for names in lists:
+        assert {"--out", "--blocks"} <= set(names.split())
+        assert not {"--json", "--statement"} & set(names.split())
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -230,6 +256,7 @@ def test_a_script_is_installed_into_the_home_folder(
     place = Path(ended.out.partition(" is written")[0])
     assert place.is_relative_to(home)
     assert "demo" in place.read_text()
+    assert place.read_text().strip() == relaycast("completion", shell).out.strip()
 
 
 def test_every_verb_can_be_loaded() -> None:

@@ -1,9 +1,10 @@
 """``relaycast completion``: what a shell needs to complete verbs, flags and names."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.refusal import BadInput
@@ -27,11 +28,36 @@ def completion(shell: Shell, /, *, install: Install = False) -> ExitCode:
 
     app = build_app()
     if not install:
-        print(app.generate_completion(prog_name=PROGRAM, shell=shell))
+        print(_unambiguous(app.generate_completion(prog_name=PROGRAM, shell=shell), app))
         return ExitCode.FINE
     try:
-        place = app.install_completion(shell=shell)
+        place = Path(app.install_completion(shell=shell))
+        place.write_text(_unambiguous(place.read_text(), app))
     except (OSError, ValueError) as error:
         raise BadInput(f"completion {shell}", str(error), "a home folder that can be written to") from None
-    print(f"{Path(place)} is written; a new {shell} completes {PROGRAM}")
+    print(f"{place} is written; a new {shell} completes {PROGRAM}")
     return ExitCode.FINE
+
+
+def _unambiguous(script: str, app: App) -> str:
+    """Return a script that skips no word behind an option that is a flag in some verb.
+
+    bash and fish skip the word behind each option that takes a value in any verb, to find the verb and its arguments.
+    """
+    flags = _flags(app)
+
+    def kept(names: re.Match[str]) -> str:
+        return names[1] + " ".join(name for name in names[2].split() if name not in flags) + names[3]
+
+    return re.sub(r"(options_with_values[= ]')([^']*)(')", kept, script)
+
+
+def _flags(app: App) -> set[str]:
+    """Return the options that take no value in some verb."""
+    found: set[str] = set()
+    for name in app:
+        if not name.startswith("-"):
+            verb = app[name]
+            arguments = verb.assemble_argument_collection() if verb.default_command is not None else ()
+            found |= {option for it in arguments if it.is_flag() for option in it.names} | _flags(verb)
+    return found
