@@ -34,8 +34,8 @@ HEAD = """\
 
 Each answer comes from a table that one command makes again, to the same bytes: `relaycast bench E1 E4` runs two,
 `relaycast bench all` all of them, `--quick` smaller ones in seconds. A command writes a Parquet table, the chart as SVG
-and HTML (which takes `pip install '.[experiments]'` in the clone), and the sentence. Bytes are exact, those of the very
-nodes; what is modelled or assumed is said with each.
+and HTML (which takes `pip install -e '.[experiments]'` in the clone), and the sentence. Bytes are exact, those of the
+very nodes; what is modelled or assumed is said with each.
 
 Made by `.venv/bin/python docs/generators/experiments_page.py`; tests run the experiments again and hold them against
 the digests in `docs/experiments/results.json`.

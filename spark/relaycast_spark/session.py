@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING
 from relaycast_spark.child_jvm import ends_with_us
 from relaycast_spark.exceptions import JobFailed, OutputFull, SparkUnavailable
 from relaycast_spark.settings import LOCAL_ADDRESS, LOCAL_SETTINGS, SETTINGS, defaults_folder, user_defaults
+from relaycast_trie.extras import install_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +35,7 @@ LEAST_HANDLES = 400
 """Files that Spark's Java process has open at least: it raises its own limit as far as it may."""
 
 INSTALL_JAVA = "install Java 17 (Debian: apt install openjdk-17-jre-headless), or let JAVA_HOME point to it"
-INSTALL_SPARK = "pip install '.[spark]' in the clone of relaycast"
+INSTALL_SPARK = install_command("spark")
 
 JVM_GONE = "the Java process that Spark runs in has ended"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import Command, Refused
+from command_line import Command, Refused, Written
 from relaycast.cli.command import build_app
 from relaycast.cli.verbs import QUESTIONS, VERBS
 
@@ -86,6 +86,37 @@ def test_a_slip_on_the_command_line_is_named_with_what_was_meant(
     refused: Refused, arguments: tuple[str, ...], line: str
 ) -> None:
     assert refused(*arguments).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "module", "extra"),
+    [
+        (("prove", "state.json", "--out", "proofs.parquet"), "psutil", "spark"),
+        (("prove", "state.json", "--out", "proofs.parquet"), "pyspark", "spark"),
+        (("bench", "spark"), "psutil", "spark"),
+    ],
+)
+def test_a_missing_module_of_an_extra_is_one_line_that_names_the_extra(
+    arguments: tuple[str, ...],
+    module: str,
+    extra: str,
+    refused: Refused,
+    file: Written,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file([["0x01", "0x02"]], "state.json")
+    for name in [it for it in sys.modules if it.startswith(("relaycast_spark.proof", "relaycast.bench."))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    line = refused(*arguments)
+    said = rf"\w+: got no module {module}(\.[\w.]+)?, expected the extra \"{extra}\": "
+    assert re.fullmatch(said + rf"pip install -e '\.\[{extra}\]' in the clone of relaycast", line), line
+
+
+def test_a_missing_module_of_ours_stays_a_fault(relaycast: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "relaycast.cli.installed", None)
+    with pytest.raises(ModuleNotFoundError):
+        relaycast("doctor")
 
 
 @pytest.mark.parametrize("flag", ["-q", "--quiet"])

@@ -3,6 +3,7 @@
 import importlib
 import importlib.metadata
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from relaycast.cli.installed import Health, examine, fits
 from relaycast_spark import session
 from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_trie.array import kept_code
+from relaycast_trie.extras import install_command
 
 
 def by_name() -> dict[str, doctor.Finding]:
@@ -90,7 +92,18 @@ def test_an_extra_that_is_not_installed_is_no_fault(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(importlib.metadata, "version", version)
     spark = by_name()["extra spark"]
     assert (spark.state, spark.found) == (Health.MISSING, "pyspark is not installed")
-    assert "pip install" in spark.fix
+    assert spark.fix == "pip install -e '.[spark]' in the clone of relaycast", "a copy would hide what is pulled later"
+
+
+def test_every_extra_is_looked_at_and_said_what_it_is_for() -> None:
+    extras = importlib.metadata.metadata("relaycast").get_all("Provides-Extra")
+    assert set(doctor.EXTRAS) == set(extras or ())
+    assert {f"extra {it}" for it in doctor.EXTRAS} <= set(by_name())
+
+
+@pytest.mark.parametrize("fix", [doctor.INSTALL_AGAIN, install_command("wasm")])
+def test_no_advice_installs_a_copy_of_the_clone(fix: str) -> None:
+    assert re.search(r"pip install (--force-reinstall )?-e \S", fix)
 
 
 @pytest.mark.parametrize(

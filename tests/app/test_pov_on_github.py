@@ -199,7 +199,7 @@ def run_lines(file: str, step_names: list[str]) -> list[str]:
 
 @pytest.mark.slow
 def test_the_workflow_passes_fails_and_shows_as_it_says(kept: str, file: Written, shell: Shell, tmp_path: Path) -> None:
-    assert run_lines("pov.yml", ["Install"]) == ["pip install ./relaycast-*.whl"]
+    assert run_lines("pov.yml", ["Install"]) == ['pip install "$(echo ./relaycast-*.whl)[wasm]"']
     names = ["Hold proof sizes against pov.snapshot.toml", "Show what the snapshot would become"]
     check, show = run_lines("pov.yml", names)
     assert shell("git init -q && git add pov.snapshot.toml").returncode == 0
@@ -230,12 +230,20 @@ def test_the_action_installs_the_clone_that_it_is_a_part_of_or_what_it_is_told(s
     (install,) = run_lines("action.yml", ["Install relaycast"])
     pip = tmp_path / "bin" / "python"
     pip.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > asked\n')
-    shell(install, SOURCE="", GITHUB_ACTION_PATH=str(CI))
+    shell(install, SOURCE="", EXTRAS="wasm", GITHUB_ACTION_PATH=str(CI))
     *_, place = (tmp_path / "asked").read_text().splitlines()
-    assert (Path(place) / "pyproject.toml").samefile(CI.parents[1] / "pyproject.toml")
-    shell(install, SOURCE="./a folder", GITHUB_ACTION_PATH=str(CI))
-    asked = (tmp_path / "asked").read_text().splitlines()
-    assert asked == ["-m", "pip", "install", "--disable-pip-version-check", "./a folder"]
+    assert place.endswith("[wasm]"), "scenarios with real runtimes are measured, too"
+    assert (Path(place.removesuffix("[wasm]")) / "pyproject.toml").samefile(CI.parents[1] / "pyproject.toml")
+    sources = {
+        ("./a folder", ""): "./a folder",
+        ("./a folder", "wasm,spark"): "./a folder[wasm,spark]",
+        ("git+https://host/owner/relaycast@1", "wasm"): "relaycast[wasm] @ git+https://host/owner/relaycast@1",
+        ("git+https://host/owner/relaycast@1", ""): "relaycast @ git+https://host/owner/relaycast@1",
+    }
+    for (source, extras), wanted in sources.items():
+        shell(install, SOURCE=source, EXTRAS=extras, GITHUB_ACTION_PATH=str(CI))
+        asked = (tmp_path / "asked").read_text().splitlines()
+        assert asked == ["-m", "pip", "install", "--disable-pip-version-check", wanted]
 
 
 def test_the_action_passes_and_fails_as_a_check_does(kept: str, file: Written, shell: Shell, tmp_path: Path) -> None:

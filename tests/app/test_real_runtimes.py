@@ -216,7 +216,7 @@ def test_without_its_extra_a_real_runtime_is_asked_for_by_name(
     loaded.cache_clear()
     monkeypatch.setitem(sys.modules, "relaycast_wasm.runtime", None)
     line = refused("run", write_files(tmp_path))
-    assert "expected the extra \"wasm\": pip install '.[wasm]' in the clone of relaycast" in line
+    assert "expected the extra \"wasm\": pip install -e '.[wasm]' in the clone of relaycast" in line
 
 
 def test_the_gate_names_the_storage_item_that_grew(relaycast: Command, tmp_path: Path) -> None:

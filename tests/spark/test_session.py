@@ -82,7 +82,7 @@ def test_a_missing_pyspark_is_told_with_what_to_install(monkeypatch: pytest.Monk
         return genuine(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without_pyspark)
-    with pytest.raises(SparkUnavailable, match=r"pip install '\.\[spark\]'"):
+    with pytest.raises(SparkUnavailable, match=r"pip install -e '\.\[spark\]'"):
         require_spark()
 
 

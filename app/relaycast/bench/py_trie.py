@@ -9,6 +9,7 @@ from typing import Any
 
 from relaycast.bench.sheet import Sheet
 from relaycast.bench.yardstick import timed
+from relaycast_trie.extras import install_command
 
 NAME = "trie"
 MOST_KEYS = 10_000
@@ -18,7 +19,7 @@ def missing() -> str:
     """Return why it cannot run; a folder that happens to be called ``trie`` is not the package."""
     found = importlib.util.find_spec("trie")
     if found is None or found.origin is None:
-        return "Ethereum's trie package is not installed, expected: pip install '.[bench]' in the clone of relaycast"
+        return f"Ethereum's trie package is not installed, expected: {install_command('bench')}"
     return ""
 
 

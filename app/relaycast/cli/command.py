@@ -29,6 +29,7 @@ from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.terminal import hushed
 from relaycast_spark.exceptions import SparkUnavailable, TableRefused
 from relaycast_trie.exceptions import RelaycastError
+from relaycast_trie.extras import extra_of, install_command
 
 KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
 
@@ -79,6 +80,13 @@ def execute(arguments: Sequence[str]) -> ExitCode:
         if isinstance(ended.__context__, BrokenPipeError):  # rich ends so, and calls it a failure
             return ExitCode.PIPE_CLOSED
         raise
+    except ModuleNotFoundError as error:
+        extra = extra_of(error.name or "")
+        if extra is None:
+            raise
+        expected = f'the extra "{extra}": {install_command(extra)}'
+        print(f"relaycast: {tokens[0]}: got no module {error.name}, expected {expected}", file=sys.stderr)
+        return ExitCode.BAD_INPUT
     except (CycloptsError, BadInput, RelaycastError, OSError, MemoryError) as error:
         line, code = refusal(error)
         print(f"relaycast: {one_line(line).replace(STDIN, '-')}", file=sys.stderr)

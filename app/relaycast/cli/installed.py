@@ -19,30 +19,26 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion
 
 from relaycast.refusal import one_line
+from relaycast_trie.extras import install_command, module_of
 
 OLDEST_PYTHON = (3, 11)
 
-INSTALL_AGAIN = "remove .venv and run ./relaycast again, or pip install --force-reinstall . in the clone of relaycast"
+INSTALL_AGAIN = "remove .venv and run ./relaycast again, or pip install --force-reinstall -e . in the clone"
 
 EXTRAS = {
     "spark": "run --engine spark, sweep, prove, verify-proofs",
     "wasm": "runtime show, call and diff, and chains with runtimes of their own",
     "experiments": "charts of bench E1 to E22",
     "bench": "Ethereum's trie beside ours in bench engine",
+    "mqtt": "events to MQTT",
+    "nats": "events to NATS",
+    "kafka": "events to Kafka",
+    "amqp": "events to AMQP 1.0",
+    "soak": "mutants in ./check --soak",
     "docs": "the documentation site and its notebooks",
     "dev": "./check",
 }
 """What each extra is for."""
-
-MODULES = {
-    "mkdocs-material": "material",
-    "py-sr25519-bindings": "sr25519",
-    "pycryptodome": "Crypto",
-    "pynacl": "nacl",
-    "pyyaml": "yaml",
-    "vl-convert-python": "vl_convert",
-}
-"""Where a distribution's module has another name; stubs and plugins are not loaded."""
 
 
 class Health(StrEnum):
@@ -81,7 +77,7 @@ def _packages() -> Iterator[Finding]:
         required = [Requirement(text) for text in importlib.metadata.requires("relaycast") or []]
     except importlib.metadata.PackageNotFoundError:
         found = "relaycast runs without being installed"
-        yield Finding(name="packages", state=Health.SLOW, found=found, fix="pip install . in its folder")
+        yield Finding(name="packages", state=Health.SLOW, found=found, fix="pip install -e . in its folder")
         return
     always = [it for it in required if _is_wanted(it)]
     yield _package_set("packages", always, load=True)
@@ -89,7 +85,7 @@ def _packages() -> Iterator[Finding]:
         wanted = [it for it in required if it not in always and _is_wanted(it, extra)]
         finding = _package_set(f"extra {extra}", wanted, load=False)
         if finding.state is Health.BROKEN:
-            fix = f"pip install '.[{extra}]' in the clone of relaycast"
+            fix = install_command(extra)
             finding = Finding(name=finding.name, state=Health.MISSING, found=finding.found, fix=fix, needed_for=purpose)
         yield finding
 
@@ -122,7 +118,7 @@ def _slip(requirement: Requirement, *, load: bool) -> tuple[str, str]:
         return f"{package} {version} does not fit {package}{requirement.specifier}", version
     if load:
         try:
-            importlib.import_module(MODULES.get(package.lower(), package.replace("-", "_")))
+            importlib.import_module(module_of(package))
         except Exception as error:
             return f"{package} {version} does not load ({one_line(str(error))[:80]})", version
     return "", version

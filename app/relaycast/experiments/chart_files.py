@@ -8,11 +8,12 @@ from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
 from relaycast.experiments.chart import Axis, Chart
+from relaycast_trie.extras import install_command
 
 if TYPE_CHECKING:
     import altair as alt
 
-MISSING = "charts need altair and vl-convert-python: pip install '.[experiments]' in the clone of relaycast"
+MISSING = f"charts need altair and vl-convert-python: {install_command('experiments')}"
 
 COLOURS = ("#e6007a", "#2f6fed", "#1b9e77", "#d98200", "#7b4fd0", "#4a5568", "#0e9aa7", "#a0522d")
 """The first is Polkadot's own; they can be told apart on white."""

@@ -16,14 +16,13 @@ from relaycast.inputs import parse_hex, place_of, read_bytes, read_json
 from relaycast.refusal import BadInput, shown
 from relaycast.scenario.scenario import MAX_BLOCKS, ParachainTable
 from relaycast_trie.exceptions import CodecError
+from relaycast_trie.extras import install_command
 from relaycast_trie.scale import ScaleReader
 
 if TYPE_CHECKING:
     from relaycast_wasm.runtime import WasmRuntime
 
 CODE = b":code"
-
-INSTALL = "pip install '.[wasm]' in the clone of relaycast"
 
 MOST_AMOUNT = 2**128 - 1
 
@@ -95,7 +94,8 @@ def loaded(code: bytes, place: str) -> "WasmRuntime":
         from relaycast_wasm.exceptions import WasmError  # noqa: PLC0415 - needs the extra wasm
         from relaycast_wasm.runtime import WasmRuntime  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise BadInput(place, f"a real runtime, and no {error.name}", f'the extra "wasm": {INSTALL}') from None
+        expected = f'the extra "wasm": {install_command("wasm")}'
+        raise BadInput(place, f"a real runtime, and no {error.name}", expected) from None
     atexit.register(loaded.cache_clear)  # while the engine can still be closed in order
     try:
         runtime = WasmRuntime.load(code)

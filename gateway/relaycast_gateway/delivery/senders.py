@@ -12,6 +12,7 @@ from typing import Any
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.delivery.sender import Sender, Target
 from relaycast_gateway.delivery.sink_guard import SinkGuard
+from relaycast_trie.extras import install_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,7 @@ def sender_class(protocol: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         if place.extra is None or (error.name or "").startswith("relaycast"):
             raise
-        raise ValueError(
-            f"{protocol} sinks need the library {error.name}: pip install '.[{place.extra}]' in the clone of relaycast"
-        ) from error
+        raise ValueError(f"{protocol} sinks need the library {error.name}: {install_command(place.extra)}") from error
     return found
 
 

@@ -76,10 +76,8 @@ def test_a_missing_library_is_named_with_its_extra(
         monkeypatch.delitem(sys.modules, f"relaycast_gateway.delivery.{name}", raising=False)
     importlib.invalidate_caches()
     make = sender_of(SinkGuard(), VirtualClock())
-    with pytest.raises(
-        ValueError,
-        match=rf"{protocol} sinks need the library {library}.*: pip install '\.\[{extra}\]' in the clone of relaycast",
-    ):
+    said = rf"{protocol} sinks need the library {library}.*: pip install -e '\.\[{extra}\]' in the clone of relaycast"
+    with pytest.raises(ValueError, match=said):
         make(Target(protocol, "x", {}))
 
 
