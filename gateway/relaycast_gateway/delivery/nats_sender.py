@@ -154,8 +154,8 @@ class NatsConnection:
     async def _stream_takes_it(self) -> bool:
         """Return whether a stream is bound to the subject; where JetStream is absent or denied, none is."""
         async with self._looking:
-            now = self._sender.clock.now_ns()
-            if self._looked_ns is None or not 0 <= now - self._looked_ns < LOOK_SECONDS * SECOND:
+            now = self._sender.clock.passed_ns()
+            if self._looked_ns is None or now - self._looked_ns >= LOOK_SECONDS * SECOND:
                 self._has_stream = await self._look()
                 self._looked_ns = now
             return self._has_stream

@@ -59,7 +59,11 @@ class Wire(Protocol):
     """What carries calls between canisters, and tells them the time. All its callbacks come in one thread."""
 
     def now_ns(self) -> int:
-        """Return nanoseconds since 1970."""
+        """Return nanoseconds since 1970. The clock may be set."""
+        ...
+
+    def passed_ns(self) -> int:
+        """Return nanoseconds since some moment: what intervals are measured with. This clock is never set."""
         ...
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Alarm:

@@ -34,6 +34,7 @@ class Subnet:
 
     def __init__(self, *, now_ns: int = 1_700_000_000 * SECOND, latency: Latency = lambda _from, _to: 0) -> None:
         self._now_ns = now_ns
+        self._set_by_ns = 0
         self._latency = latency
         self._order = count()
         self._due: list[tuple[int, int, _Timer]] = []
@@ -47,7 +48,14 @@ class Subnet:
         """Number of messages delivered."""
 
     def now_ns(self) -> int:
+        return self._now_ns + self._set_by_ns
+
+    def passed_ns(self) -> int:
         return self._now_ns
+
+    def set_clock(self, by_ns: int) -> None:
+        """Set the time forward, or back, as an operator does; alarms ring when they would have."""
+        self._set_by_ns += by_ns
 
     def add(self, canister: Canister) -> None:
         """Add a canister, or put it in the place of the one with its principal: a restart."""

@@ -20,6 +20,7 @@ from gateway.icrc.replay_office import (
     replay_office,
 )
 from relaycast_gateway.candid import Principal, Variant
+from relaycast_gateway.clock import SECOND
 from relaycast_gateway.icrc import system_messages as messages
 from relaycast_gateway.icrc.canister import CallRefused
 from relaycast_gateway.icrc.interface import CanisterRole
@@ -199,6 +200,17 @@ def test_a_subscriber_has_few_replays_at_one_time_and_in_a_minute() -> None:
         assert last.tag == "Ok"
         assert office.cancel(second.value).tag == "Ok"
         assert "at most 3 replays a minute" in office.error().value["message"]
+        office.subnet.run(60)
+        assert office.register().tag == "Ok"
+
+
+def test_a_minute_of_replays_ends_after_a_minute_although_the_clock_was_set_back() -> None:
+    with replay_office(settings=ReplaySettings(most_a_minute=1)) as office:
+        office.publication()
+        office.subscription()
+        assert office.register().tag == "Ok"
+        office.subnet.set_clock(-86_400 * SECOND)
+        assert "at most 1 replays a minute" in office.error().value["message"]
         office.subnet.run(60)
         assert office.register().tag == "Ok"
 

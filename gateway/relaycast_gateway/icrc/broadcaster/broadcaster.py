@@ -83,10 +83,10 @@ class Broadcaster(Canister):
         self.events = 0
         self.events_relayed_here = 0
         self.errors = 0
-        self._rate = EventRate(wire.now_ns())
+        self._rate = EventRate(wire.passed_ns())
         self._is_closed = False
         super().__init__(principal, wire)
-        self.started_ns = wire.now_ns()
+        self._started_ns = wire.passed_ns()
         self.relays = Relays(context, self, f"{name}:relays", self._durability)
         self.replays = Replays(context, self, f"{name}:replays", self._audiences, self.counts, self._durability)
 
@@ -165,7 +165,7 @@ class Broadcaster(Canister):
         if ordinal is None:  # purged meanwhile
             return
         self.events += 1
-        self._rate.count(self.wire.now_ns())
+        self._rate.count(self.wire.passed_ns())
         is_listed = record.source in context.registry.publications[namespace].publishers
         context.statistics.published(record.source if is_listed else None, namespace, self.principal)
         self._notify(record, ordinal, None)
@@ -335,8 +335,8 @@ class Broadcaster(Canister):
                 relays_sent=self.relays.relayed,
                 relays_received=self.events_relayed_here,
                 errors=self.errors + self.relays.errors,
-                events_a_second=self._rate.a_second(self.wire.now_ns()),
-                seconds=(self.wire.now_ns() - self.started_ns) / SECOND,
+                events_a_second=self._rate.a_second(self.wire.passed_ns()),
+                seconds=(self.wire.passed_ns() - self._started_ns) / SECOND,
                 outstanding=self.outstanding(),
                 resources=self.resources(),
             )

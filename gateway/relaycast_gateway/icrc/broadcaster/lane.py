@@ -120,7 +120,7 @@ class NotificationLane:
             if not ids:
                 room = self._policy.most_unconfirmed - len(self.unconfirmed)
                 ids = self._source.take(min(self._policy.notifications_a_call, room)) if room > 0 else []
-                now_ns = self._canister.wire.now_ns()
+                now_ns = self._canister.wire.passed_ns()
                 self.unconfirmed.update((it, _Handed(now_ns)) for it in ids)
             if not ids:
                 break
@@ -176,7 +176,7 @@ class NotificationLane:
             self._refused(waiting)
             return
         self._failures = 0
-        now_ns = self._canister.wire.now_ns()
+        now_ns = self._canister.wire.passed_ns()
         self._counts.notifications += len(fresh)
         self._counts.repeated += len(ids) - len(fresh)
         self._source.sent(fresh)
@@ -213,7 +213,7 @@ class NotificationLane:
 
     def _overdue(self) -> list[int]:
         """Return unconfirmed notifications whose time is over; those that were repeated often enough are given up."""
-        before_ns = self._canister.wire.now_ns() - round(self._policy.confirm_seconds * SECOND)
+        before_ns = self._canister.wire.passed_ns() - round(self._policy.confirm_seconds * SECOND)
         found: list[int] = []
         for it, handed in list(self.unconfirmed.items()):
             if handed.times and handed.last_ns <= before_ns:
@@ -234,7 +234,7 @@ class NotificationLane:
     def _remind(self) -> None:
         if self._reminder is None and self.unconfirmed and not self._is_calling and self._pause is None:
             oldest = min(handed.last_ns for handed in self.unconfirmed.values())
-            passed = (self._canister.wire.now_ns() - oldest) / SECOND
+            passed = (self._canister.wire.passed_ns() - oldest) / SECOND
             seconds = max(0.0, self._policy.confirm_seconds - passed)
             self._reminder = self._canister.wire.call_later(seconds, self._reminded)
 

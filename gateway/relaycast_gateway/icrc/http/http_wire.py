@@ -107,6 +107,9 @@ class HttpWire:
     def now_ns(self) -> int:
         return self._clock.now_ns()
 
+    def passed_ns(self) -> int:
+        return self._clock.passed_ns()
+
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Alarm:
         """Have the loop call back when ``seconds`` have passed, counted from ``begin`` at the earliest."""
 

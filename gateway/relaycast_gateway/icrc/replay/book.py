@@ -219,7 +219,7 @@ class ReplayBook:
                 ErrorCode.TOO_MANY_REPLAYS, f"a subscriber has at most {self.settings.most_active} replays at one time"
             )
         times = self._registered.get(caller, deque())
-        while times and times[0] <= self._wire.now_ns() - MINUTE_NS:
+        while times and times[0] <= self._wire.passed_ns() - MINUTE_NS:
             times.popleft()
         if before + len(times) >= self.settings.most_a_minute:
             most = self.settings.most_a_minute
@@ -228,7 +228,7 @@ class ReplayBook:
     def _begin(self, replay: EventReplay) -> int:
         self._last_id += 1
         replay = replace(replay, id=self._last_id)
-        self._registered.setdefault(replay.subscriber, deque()).append(replay.registered_ns)
+        self._registered.setdefault(replay.subscriber, deque()).append(self._wire.passed_ns())
         self._keep(replay)
         self._registry.version += 1
         self._forget_old()

@@ -129,7 +129,7 @@ class EventIntake:
             return self._hand_over(place, event, [settled], is_trusted=is_trusted)
         place.handed.begin(event)
         self._changed.add(event.namespace)
-        self._hold(place, HeldEvent(event, self._wire.now_ns(), is_trusted, missing, [settled]))
+        self._hold(place, HeldEvent(event, self._wire.passed_ns(), is_trusted, missing, [settled]))
         return None
 
     def begin_again(self, pattern: NamespacePattern) -> None:
@@ -181,7 +181,7 @@ class EventIntake:
     def _end_of_patience(self) -> None:
         self._alarm = None
         patience_ns = round(self._limits.patience_seconds * SECOND)
-        now_ns = self._wire.now_ns()
+        now_ns = self._wire.passed_ns()
         for place in self._places.values():
             while held := place.backlog.take(now_ns - patience_ns):
                 self._release(place, held)

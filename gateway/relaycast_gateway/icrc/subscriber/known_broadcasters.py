@@ -30,7 +30,7 @@ class KnownBroadcasters:
 
     def has(self, principal: bytes) -> bool:
         """Return whether a principal is a broadcaster as far as is known."""
-        age = None if self._asked_ns is None else (self._wire.now_ns() - self._asked_ns) / SECOND
+        age = None if self._asked_ns is None else (self._wire.passed_ns() - self._asked_ns) / SECOND
         known = principal in self._principals
         if age is None or age >= (OLDEST_SECONDS if known else ASK_AFTER_SECONDS):
             self.refresh()
@@ -49,7 +49,7 @@ class KnownBroadcasters:
             ask_for_broadcasters(self._ask, self._asked)
 
     def _asked(self, answer: Answer) -> None:
-        self._asked_ns = self._wire.now_ns()
+        self._asked_ns = self._wire.passed_ns()
         self._is_asking = False
         if answer.refusal is None:
             self._principals = frozenset(cast("list[bytes]", answer.value))

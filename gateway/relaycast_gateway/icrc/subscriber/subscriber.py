@@ -67,7 +67,7 @@ class EventSubscriber(Canister):
     ) -> None:
         super().__init__(principal, wire)
         self.orchestrator = orchestrator
-        self._started_ns = wire.now_ns()
+        self._started_ns = wire.passed_ns()
         self._system = system_namespace(self.role, principal)
         self._subscriptions: list[_Subscription] = []
         self._known = KnownBroadcasters(wire, self._ask, broadcasters)
@@ -175,7 +175,7 @@ class EventSubscriber(Canister):
 
     def statistics(self) -> dict[str, Icrc16]:
         """Return counts since the start of this object, rates, and what it holds in memory."""
-        counts, seconds = self._intake.counts, max((self.wire.now_ns() - self._started_ns) / SECOND, 1e-9)
+        counts, seconds = self._intake.counts, max((self.wire.passed_ns() - self._started_ns) / SECOND, 1e-9)
         events, errors = counts["events"], counts["errors"]
         naturals = {
             "subscriptions": len(self._subscriptions),
