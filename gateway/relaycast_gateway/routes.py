@@ -9,7 +9,8 @@ import json
 import logging
 import re
 import sqlite3
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import hdrs, web
@@ -17,7 +18,7 @@ from aiohttp import hdrs, web
 from relaycast_gateway.cloudevents.caller import Caller
 from relaycast_gateway.cloudevents.config import is_whole, known_name, shown
 from relaycast_gateway.cloudevents.invalid_member import InvalidMember
-from relaycast_gateway.cloudevents.operation_refused import OperationRefused
+from relaycast_gateway.cloudevents.operation_refused import NoSuchSubscription, OperationRefused
 from relaycast_gateway.cloudevents.operations import JSON, MOST_LISTED, OPERATIONS, Operation, allowed
 from relaycast_gateway.cloudevents.problem import problem_of
 from relaycast_gateway.cloudevents.strict_json import MalformedJson, parse_json
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 MOST_BODY_BYTES = 32_768
 MOST_REDELIVERED = 10_000
 """Dead letters that one request may name."""
+
+LISTED_AT_ONCE = 64
+"""Subscriptions that are encoded before others have their turn."""
 
 OPERATORS_PATHS = ("/metrics",)
 """Paths that belong to no face."""
@@ -95,11 +99,11 @@ class GatewayRoutes:
         found, headers = self._page(request, caller, OPERATIONS["/subscriptions"]["GET"])
         if not found and _wants_minimal(request):
             return web.Response(status=204, headers={"Preference-Applied": "return=minimal"})
-        return _json([it.shown() for it in found], headers=headers)
+        return await json_list(found, EventSubscription.shown, headers)
 
     async def _query_deliveries(self, request: web.Request, caller: Caller) -> web.Response:
         found, headers = self._page(request, caller, OPERATIONS["/deliveries"]["GET"])
-        return _json([self._gateway.fares(it.id) for it in found], headers=headers)
+        return await json_list(found, lambda it: self._fares(caller, it.id), headers)
 
     def _page(
         self, request: web.Request, caller: Caller, operation: Operation
@@ -142,6 +146,9 @@ class GatewayRoutes:
     async def _retrieve_delivery(self, request: web.Request, caller: Caller) -> web.Response:
         found = self._gateway.book.retrieve(caller, request.match_info["id"])
         return _json(self._gateway.fares(found.id))
+
+    def _fares(self, caller: Caller, subscription_id: str) -> dict[str, Any]:
+        return self._gateway.fares(self._gateway.book.retrieve(caller, subscription_id).id)
 
     async def _count_dead_letters(self, _request: web.Request, caller: Caller) -> web.Response:
         mine = self._gateway.book.query(caller)[0]
@@ -203,9 +210,28 @@ def _options_of(path: str) -> Callable[[web.Request], Awaitable[web.Response]]:
     return options
 
 
+async def json_list(
+    found: Sequence[EventSubscription], shown: Callable[[EventSubscription], Any], headers: Mapping[str, str]
+) -> web.Response:
+    """Return a list of subscriptions as ``shown``, without those that are deleted meanwhile.
+
+    A long list is put together in parts, between which others in the event loop have their turn.
+    """
+    parts = list[bytes]()
+    for number, it in enumerate(found, 1):
+        with suppress(NoSuchSubscription):
+            parts.append(_encoded(shown(it)))
+        if number % LISTED_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return web.Response(body=b"[" + b",".join(parts) + b"]", content_type=JSON, headers=headers)
+
+
+def _encoded(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
 def _json(value: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    return web.Response(status=status, body=body, content_type=JSON, headers=headers)
+    return web.Response(status=status, body=_encoded(value), content_type=JSON, headers=headers)
 
 
 def _tagged(subscription: EventSubscription) -> web.Response:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from gateway.cloudevents.served_gateway import MINIMAL, SINK, Api, visit
+from relaycast_gateway.cloudevents.caller import EVERYBODY_HERE
 from relaycast_gateway.cloudevents.ulid import is_ulid
+from relaycast_gateway.routes import LISTED_AT_ONCE
 
 
 @pytest.mark.matrix("CE-02", "CE-83", "CE-85", "CE-06")
@@ -264,5 +266,34 @@ def test_equal_objects_realize_to_themselves() -> None:
         again = await api.ask("PUT", f"/subscriptions/{made['id']}", made)
         assert again.json == made
         assert json.dumps(again.json) == json.dumps(made)
+
+    visit(work)
+
+
+@pytest.mark.parametrize("path", ["/subscriptions", "/deliveries"])
+def test_others_work_while_a_long_list_is_put_together_and_what_is_deleted_meanwhile_is_left_out(path: str) -> None:
+    async def work(api: Api) -> None:
+        made = [(await api.create())["id"] for _ in range(3 * LISTED_AT_ONCE)]
+        listed = asyncio.create_task(api.ask("GET", path))
+        book, gone = api.gateway.book, made[-1]
+        query, turns = book.query, list[int]()
+
+        async def others() -> None:
+            while not turns and not listed.done():
+                await asyncio.sleep(0)
+            await book.delete(EVERYBODY_HERE, gone)
+            while not listed.done():
+                turns.append(1)
+                await asyncio.sleep(0)
+
+        def queried(*args: Any, **options: Any) -> Any:
+            turns.append(1)
+            return query(*args, **options)
+
+        book.query = queried  # type: ignore[method-assign]
+        await others()
+        found = [it.get("id", it.get("subscription")) for it in (await listed).json]
+        assert len(turns) > 3
+        assert found in ([*made[:-1]], made) if path == "/subscriptions" else found == made[:-1]
 
     visit(work)
