@@ -8,14 +8,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, aclosing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import relaycast as rc
+from app.serve_process import ServeProcess
 from command_line import Command, Refused
 from relaycast.serve import history_reader
+from relaycast.serve.history_reader import FollowedHistory, HistoryReader, RouterLost, asked_history
 from relaycast.serve.in_process import ServedNetwork
 from relaycast_gateway.wamp.client.client import WampClient
 
@@ -140,20 +143,133 @@ def test_events_are_followed_without_gap_or_repetition() -> None:
     assert (process.returncode, out, err) == (0, "", "")
 
 
-def test_a_router_that_stops_ends_the_following_with_one_line() -> None:
+@contextmanager
+def following(url: str, *options: str) -> Iterator["subprocess.Popen[str]"]:
+    """Follow the topic in a process of its own; ``with`` kills it at the end."""
+    command = [sys.executable, "-m", "relaycast", "history", TOPIC, "--follow", "--json", "--url", url, *options]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def next_ids(process: "subprocess.Popen[str]", count: int) -> list[int]:
+    assert process.stdout is not None
+    return [json.loads(process.stdout.readline())["publication"] for _ in range(count)]
+
+
+def next_line(process: "subprocess.Popen[str]") -> str:
+    assert process.stderr is not None
+    return process.stderr.readline()
+
+
+def stopped(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+    """Stop it as a user does; return how it ended and what it printed meanwhile."""
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("kind", ["ws", "tcp"])
+def test_following_goes_on_behind_the_last_event_when_the_server_starts_again(tmp_path: Path, kind: str) -> None:
+    def serving(port: int = 0, rawsocket_port: int = 0) -> AbstractContextManager[ServedNetwork]:
+        kept = tmp_path / "data"
+        return rc.serve("oracle", history=["com.example."], data=kept, port=port, rawsocket_port=rawsocket_port)
+
+    with ExitStack() as ends:
+        with serving() as chains:
+            sent = published(chains.wamp_url, 1, 2)
+            url = str(chains.rawsocket_url if kind == "tcp" else chains.wamp_url)
+            ports = [int(it.rpartition(":")[2]) for it in (chains.http_url, str(chains.rawsocket_url))]
+            process = ends.enter_context(following(url))
+            assert next_ids(process, 2) == sent
+        assert next_line(process).startswith(f"relaycast: {url}: ")
+        with serving(*ports) as chains:
+            sent = published(chains.wamp_url, *range(3, 20))
+            assert next_ids(process, 17) == sent
+            sent = published(chains.wamp_url, 20)
+            assert next_ids(process, 1) == sent
+            assert stopped(process) == (0, "", ""), "one line for each loss, and no event twice"
+
+
+def test_a_server_that_is_killed_is_waited_for_until_ctrl_c(tmp_path: Path) -> None:
+    options = ("oracle", "--data", str(tmp_path / "data"), "--history", "com.example.", "--block-time", "manual")
+    with ServeProcess(*options) as server:
+        url = f"ws://127.0.0.1:{server.port}/wamp"
+        sent = published(url, 1)
+        with following(url) as process:
+            assert next_ids(process, 1) == sent
+            server.kill()
+            assert "; connecting again until Ctrl-C" in next_line(process)
+            assert stopped(process) == (0, "", "")
+
+
+def test_what_is_published_while_the_connection_is_lost_is_new_whatever_the_limit() -> None:
+    asked = asked_history(TOPIC, None, {}, topic=None, limit=2, is_reverse=False)
+    at = FollowedHistory(asked.conditions, asked.limit)
+
+    async def read(url: str, count: int) -> list[int]:
+        async with HistoryReader.joined(url, "relaycast") as reader:
+            await reader.find(asked)
+            async with aclosing(reader.followed(at)) as events:
+                if not count:
+                    following = asyncio.ensure_future(anext(events))
+                    while at.limit is not None:
+                        await asyncio.sleep(0.01)
+                    following.cancel()
+                    await asyncio.wait({following})
+                return [(await anext(events))["publication"] for _ in range(count)]
+
     with rc.serve("oracle", history=["com.example."]) as chains:
-        published(chains.wamp_url, 1)
-        command = [sys.executable, "-m", "relaycast", "history", TOPIC, "--follow", "--json", "--url", chains.wamp_url]
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )  # fmt: skip
-        assert process.stdout is not None
-        process.stdout.readline()
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert err.startswith(f"relaycast: --url {chains.wamp_url}: got ")
-    assert err.count("\n") == 1
+        assert asyncio.run(read(chains.wamp_url, 0)) == []
+        sent = published(chains.wamp_url, *range(9))
+        assert asyncio.run(read(chains.wamp_url, 9)) == sent
+
+
+def test_following_says_so_when_the_server_has_forgotten_the_last_event() -> None:
+    with ExitStack() as ends:
+        with rc.serve("oracle", history=["com.example."]) as chains:
+            url, port = chains.wamp_url, int(chains.http_url.rpartition(":")[2])
+            sent = published(url, 1)
+            process = ends.enter_context(following(url))
+            assert next_ids(process, 1) == sent
+        next_line(process)
+        with rc.serve("oracle", history=["com.example."], port=port) as chains:
+            assert next_line(process) == (
+                f"relaycast: {url}: publication {sent[0]} is not kept any more; going on with the oldest that is kept\n"
+            )
+            later = published(url, 2, 3)
+            assert next_ids(process, 2) == later
+            assert stopped(process) == (0, "", "")
+
+
+@pytest.mark.slow
+def test_a_router_that_answers_no_more_is_lost_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_reader, "QUIET_SECONDS", 0.1)
+    monkeypatch.setattr(history_reader, "SECONDS", 1)
+    asked = asked_history(TOPIC, None, {}, topic=None, limit=None, is_reverse=False)
+
+    async def read(server: ServeProcess) -> None:
+        async with HistoryReader.joined(f"ws://127.0.0.1:{server.port}/wamp", "relaycast") as reader:
+            await reader.find(asked)
+            server.process.send_signal(signal.SIGSTOP)
+            await anext(reader.followed(FollowedHistory(asked.conditions, asked.limit)))
+
+    with ServeProcess("oracle", "--history", "com.example.", "--block-time", "manual") as server:
+        try:
+            with pytest.raises(RouterLost, match="got no answer, expected a router that runs"):
+                asyncio.run(read(server))
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+
+
+def test_a_router_that_was_never_there_is_not_waited_for(refused: Refused) -> None:
+    line = refused("history", TOPIC, "--follow", "--url", "ws://127.0.0.1:1/wamp")
+    assert line == "--url ws://127.0.0.1:1/wamp: got connection refused, expected a router that runs: relaycast serve"
 
 
 @pytest.mark.parametrize(

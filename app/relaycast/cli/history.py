@@ -6,16 +6,18 @@ import signal
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json
-from relaycast.refusal import BadInput, plain, shown
+from relaycast.refusal import BadInput, one_line, plain, shown
 
 if TYPE_CHECKING:
     from relaycast.serve.history_reader import AskedHistory
+
+T = TypeVar("T")
 
 ROUTER = "ws://127.0.0.1:9944/wamp"
 REALM = "relaycast"
@@ -90,6 +92,8 @@ def history(
     A TIME is RFC 3339, such as 2026-01-31T12:00:00Z. A PUBLICATION is the id of an event, the second column. With
     --json each event is a line of JSON with everything that the router says of it; bytes are 0x and hex digits.
 
+    With --follow, a lost connection is made again, with a line on stderr, and goes on behind the last event printed.
+
     Example: relaycast history io.relaycast.data.published.p2000 --limit 10 --reverse
 
     Example: relaycast history io.relaycast. --after 2026-01-31T12:00:00Z --json
@@ -110,25 +114,26 @@ def history(
 async def _print(
     asked: "AskedHistory", url: str, realm: str, token_file: str | None, *, follow: bool, as_json: bool
 ) -> None:
-    from relaycast.serve.history_reader import HistoryReader  # noqa: PLC0415
+    from relaycast.serve.history_reader import followed, kept  # noqa: PLC0415
 
-    async with HistoryReader.joined(url, realm, token_file) as reader:
-        await reader.find(asked)
-        events = reader.followed() if follow else reader.events()
-        if follow:
-            events = _until_stopped(events)
-        rows = 0
-        async with aclosing(events):
-            async for event in events:
-                print(json_text.dumps(event, default=_text) if as_json else _row(event, reader.topic_of(event)))
-                rows += 1
-                if follow:
-                    sys.stdout.flush()
+    place = url, realm, token_file
+    events = _until_stopped(followed(asked, *place, _tell)) if follow else kept(asked, *place)
+    rows = 0
+    async with aclosing(events):
+        async for event, topic in events:
+            print(json_text.dumps(event, default=_text) if as_json else _row(event, topic))
+            rows += 1
+            if follow:
+                sys.stdout.flush()
     if not rows and not as_json:
         print("no events")
 
 
-async def _until_stopped(events: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[dict[str, Any]]:
+def _tell(line: str) -> None:
+    print(f"relaycast: {one_line(line)}", file=sys.stderr, flush=True)
+
+
+async def _until_stopped(events: AsyncGenerator[T]) -> AsyncGenerator[T]:
     """Yield events until Ctrl-C or SIGTERM."""
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

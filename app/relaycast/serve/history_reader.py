@@ -6,9 +6,9 @@ before, by its publication. A live event only wakes the reader, which then asks 
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -34,6 +34,13 @@ from relaycast_gateway.wamp_routes import WAMP_PATH
 
 PAGE_EVENTS = 1_000
 SECONDS = 30
+
+QUIET_SECONDS = 60.0
+"""After this long without a live event, a router is asked whether it still answers."""
+
+FIRST_WAIT, LONGEST_WAIT = 0.25, 15.0
+"""Seconds before a lost connection is made again; twice as long after each further try, up to the longest."""
+
 SCHEMES = ("ws", "wss", "tcp", "rs", "tcps", "rss")
 
 Event = dict[str, Any]
@@ -78,6 +85,80 @@ def asked_history(
     return AskedHistory(_what(what, match), conditions, limit, is_reverse)
 
 
+@dataclass(slots=True)
+class FollowedHistory:
+    """Where a history that is followed goes on, over however many connections.
+
+    ``limit`` is that of the events which were kept before, and ``None`` from then on.
+    """
+
+    conditions: Mapping[str, Any]
+    limit: int | None
+    last: int = 0
+    """The publication that was printed last, 0 before the first."""
+
+    def took(self, event: Event) -> Event:
+        """Go on behind ``event``, and return it."""
+        self.last = event["publication"]
+        self.conditions = _going_on(self.conditions, self.last, is_reverse=False)
+        return event
+
+    def forget(self) -> None:
+        """Go on with the oldest event that is kept: what was kept before the last one is older than that."""
+        self.last = 0
+        self.conditions = {name: it for name, it in self.conditions.items() if not name.endswith("_publication")}
+
+
+class RouterLost(BadInput):
+    """There is no connection to the router, or it is gone."""
+
+
+class NotKept(BadInput):
+    """The router refuses an argument, such as a publication that it no longer keeps."""
+
+
+async def kept(asked: AskedHistory, url: str, realm: str, token_file: str | None) -> AsyncGenerator[tuple[Event, str]]:
+    """Yield the events that are kept, each with its topic; raises ``BadInput``."""
+    async with HistoryReader.joined(url, realm, token_file) as reader:
+        await reader.find(asked)
+        async for event in reader.events():
+            yield event, reader.topic_of(event)
+
+
+async def followed(
+    asked: AskedHistory, url: str, realm: str, token_file: str | None, tell: Callable[[str], None]
+) -> AsyncGenerator[tuple[Event, str]]:
+    """Yield events as ``HistoryReader.followed`` does, and connect again, without end, when the connection is lost.
+
+    ``tell`` gets one line for each loss. Raises ``BadInput`` where the first connection cannot be made, and for
+    whatever else the router refuses.
+    """
+    at, wait, is_known, is_told = FollowedHistory(asked.conditions, asked.limit), FIRST_WAIT, False, False
+    while True:
+        try:
+            async with HistoryReader.joined(url, realm, token_file) as reader:
+                await reader.find(asked)
+                asked = replace(asked, what=reader.pattern)  # ids of subscriptions end with the router
+                wait, is_known, is_told = FIRST_WAIT, True, False
+                try:
+                    async for event in reader.followed(at):
+                        yield event, reader.topic_of(event)
+                except NotKept:
+                    if not at.last:
+                        raise
+                    tell(f"{url}: publication {at.last} is not kept any more; going on with the oldest that is kept")
+                    at.forget()
+                    continue
+        except RouterLost as error:
+            if not is_known:
+                raise
+            if not is_told:
+                tell(f"{url}: {error.got}; connecting again until Ctrl-C")
+            is_told = True
+        await asyncio.sleep(wait)
+        wait = min(2 * wait, LONGEST_WAIT)
+
+
 class HistoryReader:
     """A session with a router; ``HistoryReader.joined`` opens one, and ``find`` says what it reads."""
 
@@ -113,7 +194,7 @@ class HistoryReader:
             raise _no_router(url, error) from None
         try:
             yield cls(client, url)
-        except ConnectionError as error:
+        except (ConnectionError, TimeoutError) as error:
             raise _no_router(url, error) from None
         finally:
             await client.leave()
@@ -132,6 +213,11 @@ class HistoryReader:
         if not self._subscription:
             self._subscription = await self._subscribe()
 
+    @property
+    def pattern(self) -> TopicPattern:
+        """The topics of the history."""
+        return self._pattern
+
     def topic_of(self, event: Event) -> str:
         """Return the topic that an event was published to."""
         return str(event.get("details", {}).get("topic", self._pattern.uri))
@@ -141,23 +227,17 @@ class HistoryReader:
         async for event in self._pages(self._asked.conditions, self._asked.limit, is_reverse=self._asked.is_reverse):
             yield event
 
-    async def followed(self) -> AsyncGenerator[Event]:
+    async def followed(self, at: FollowedHistory) -> AsyncGenerator[Event]:
         """Yield the events that are kept, the newest of them where there is a limit, and then each new one."""
         self._subscription = await self._subscribe()
-        asked, last = self._asked, 0
-        if asked.limit is None:
-            kept = self.events()
-        else:
-            newest = [it async for it in self._pages(asked.conditions, asked.limit, is_reverse=True)]
-            kept = _each(reversed(newest))
-        async for event in kept:
-            last = event["publication"]
-            yield event
+        if at.limit is not None:
+            newest = [it async for it in self._pages(at.conditions, at.limit, is_reverse=True)]
+            at.limit = None
+            for event in reversed(newest):
+                yield at.took(event)
         while True:
-            conditions = _going_on(asked.conditions, last, is_reverse=False) if last else asked.conditions
-            async for event in self._pages(conditions, None, is_reverse=False):
-                last = event["publication"]
-                yield event
+            async for event in self._pages(at.conditions, None, is_reverse=False):
+                yield at.took(event)
             await self._news()
 
     async def _pages(
@@ -192,10 +272,13 @@ class HistoryReader:
             raise _refused(error, self._asked.place) from None
 
     async def _news(self) -> None:
-        """Return when something was published; raises ``ConnectionError`` when the router is gone."""
+        """Return when something was published; raises ``ConnectionError`` when the router is gone.
+
+        Also after ``QUIET_SECONDS``: a router that left without a word does not answer the question that follows.
+        """
         woken = asyncio.create_task(self._woken.wait())
         gone = asyncio.create_task(self._client.until_ended())
-        await asyncio.wait({woken, gone}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({woken, gone}, timeout=QUIET_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         woken.cancel()
         gone.cancel()
         if gone.done():
@@ -213,11 +296,6 @@ class HistoryReader:
             raise _refused(error, self._asked.place) from None
         except TimeoutError as error:
             raise _no_router(self._url, error) from None
-
-
-async def _each(events: Iterable[Event]) -> AsyncGenerator[Event]:
-    for event in events:
-        yield event
 
 
 def _is_event(told: object) -> bool:
@@ -294,7 +372,7 @@ def _not_joined(error: JoinRefused, url: str, realm: str, *, has_token: bool) ->
         return BadInput(
             "--token-file", got, "a file with a token of the server's, behind it name=NAME where it has one"
         )
-    return BadInput(f"--url {url}", short(str(error), SENTENCE_CHARACTERS), "a router that takes this session")
+    return RouterLost(f"--url {url}", short(str(error), SENTENCE_CHARACTERS), "a router that takes this session")
 
 
 def _refused(error: WampError, place: str) -> BadInput:
@@ -306,7 +384,7 @@ def _refused(error: WampError, place: str) -> BadInput:
         case "wamp.error.no_such_subscription":
             return BadInput(place, "an id that the router does not know", "a subscription's id, or a topic")
         case "wamp.error.invalid_argument":
-            return BadInput(place, _said(error), "arguments that the router takes")
+            return NotKept(place, _said(error), "arguments that the router takes")
     return BadInput(place, _said(error), "a history that the router has")
 
 
@@ -314,12 +392,12 @@ def _said(error: WampError) -> str:
     return short(" ".join(map(str, error.arguments)) or error.uri, SENTENCE_CHARACTERS)
 
 
-def _no_router(url: str, error: Exception) -> BadInput:
+def _no_router(url: str, error: Exception) -> RouterLost:
     mistake = tls_mistake(url, error, f"--url {url}")
     if mistake is not None:
-        return mistake
+        return RouterLost(mistake.place, mistake.got, mistake.expected)
     cause = error.__cause__ or error
     number = getattr(cause, "errno", None)
     said = os.strerror(number).lower() if isinstance(number, int) and number > 0 else str(cause)
     said = said.removeprefix(f"{_address(url)}: ") or "no answer"
-    return BadInput(f"--url {url}", said, "a router that runs: relaycast serve")
+    return RouterLost(f"--url {url}", said, "a router that runs: relaycast serve")
