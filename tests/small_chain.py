@@ -260,6 +260,8 @@ class SmallLive:
         self.relay, self.parachains, self.chains = relay, dict[int, SmallChain](), Chains()
         self.block_time: BlockTime = "manual"
         self.reached_block_time: float | None = None
+        self.facts, self.taken_back = Signal(), Signal()
+        self.listener_failures = 0
 
     async def run(self) -> None:
         """Wait for ever: blocks come on demand."""

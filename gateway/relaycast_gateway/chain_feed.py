@@ -229,7 +229,10 @@ class ChainFeed:
             self._chains.listeners.remove(self.hear)
 
     def hear(self, fact: Fact) -> None:
-        """Append what a block tells; other facts are no events."""
+        """Append what a block tells, or hold it ``by_tick``; other facts are no events.
+
+        Events that cannot be made are lost: neither the block nor its other listeners end with that.
+        """
         self._names = None
         if isinstance(fact, TickBegan):
             self._blocks_of_tick = 0
@@ -244,7 +247,10 @@ class ChainFeed:
             if self._awaited and number >= self.known_blocks and fact.block.header.hash == self._awaited:
                 self.known_blocks, self._awaited = number, b""
         else:
-            self._drafts_of_tick += self._drafts_of(fact)
+            try:
+                self._drafts_of_tick += self._drafts_of(fact)
+            except Exception as error:
+                self._note_loss(1, error)
         if not self._by_tick:
             self.tick_passed()
 
@@ -252,8 +258,19 @@ class ChainFeed:
         """Append what was told since the tick began; for feeds ``by_tick``."""
         self.told += self._blocks_of_tick
         drafts, self._drafts_of_tick, self._blocks_of_tick = self._drafts_of_tick, [], 0
-        if drafts:
-            self._log.append_soon(drafts).add_done_callback(partial(self._report, len(drafts)))
+        if not drafts:
+            return
+        try:
+            appended = self._log.append_soon(drafts)
+        except Exception as error:
+            self._note_loss(len(drafts), error)
+        else:
+            appended.add_done_callback(partial(self._report, len(drafts)))
+
+    def take_back(self) -> None:
+        """Forget the blocks of the tick under way, which has failed: they never were."""
+        self._blocks_of_tick = 0
+        self._drafts_of_tick.clear()
 
     def _drafts_of(self, fact: RelaySealed | BlockBuilt | GuestBuilt) -> list[EventDraft]:
         if isinstance(fact, RelaySealed):
@@ -263,10 +280,13 @@ class ChainFeed:
         return [self._of_guest_block(fact)]
 
     def _report(self, events: int, future: "Future[list[EventRecord]]") -> None:
-        """Tell that events of a block could not be appended, and that events are appended again: the chains go on."""
         error = future.exception()
         if error is None:
             self._newest = future.result()[-1]
+        self._note_loss(events, error)
+
+    def _note_loss(self, events: int, error: BaseException | None) -> None:
+        """Tell that events of a block could not be appended, and that events are appended again: the chains go on."""
         if error is not None:
             if self.error is None:
                 _LOGGER.error("events are being lost: %s", error)

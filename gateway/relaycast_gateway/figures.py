@@ -63,6 +63,9 @@ class Figures:
     refused: int = 0
     """Requests beyond the rate of their callers."""
 
+    listener_failures: int = 0
+    """Times that something which listens to the chains failed."""
+
     is_ready: bool = True
     wamp: "RouterFigures | None" = None
     """What the WAMP router does, for an admin where there is one."""

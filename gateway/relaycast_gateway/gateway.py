@@ -4,6 +4,7 @@ Law: everything but the log's writer happens in the event loop that called ``sta
 what was in flight was acknowledged or is tried again after the next start.
 """
 
+import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from relaycast_gateway.wamp.router_config import RouterConfig
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
+_LOGGER = logging.getLogger(__name__)
+
 LOG_FILE = "events.sqlite"
 DELIVERIES_FILE = "deliveries.sqlite"
 SUBSCRIPTIONS_FILE = "subscriptions.sqlite"
@@ -72,7 +75,7 @@ class Gateway:
             kept,
             clock=clock,
             sender_of=senders or sender_of(guard, clock),
-            on_change=lambda _: self.on_change(),
+            on_change=lambda _: self._tell_change(),
         )
         self.book = SubscriptionBook(
             store,
@@ -217,7 +220,14 @@ class Gateway:
     def _subscriptions_changed(self) -> None:
         for feed in self.feeds:
             feed.proofs = self.book.needs_proofs
-        self.on_change()
+        self._tell_change()
+
+    def _tell_change(self) -> None:
+        """Call ``on_change``; if it fails, what has changed has changed all the same."""
+        try:
+            self.on_change()
+        except Exception:
+            _LOGGER.exception("a callback of the gateway failed")
 
     @property
     def lost(self) -> int:
@@ -251,8 +261,11 @@ class Gateway:
         """Return how a subscription fares, for clients."""
         return shown_state(self.deliveries.state(subscription_id), self.log.last_seq)
 
-    def figures(self, caller: Caller, *, refused: int = 0) -> Figures:
-        """Return what the caller may see of the log and its subscriptions; ``refused`` requests came too fast."""
+    def figures(self, caller: Caller, *, refused: int = 0, listener_failures: int = 0) -> Figures:
+        """Return what the caller may see of the log and its subscriptions.
+
+        ``refused`` requests came too fast, and listeners of the chains failed ``listener_failures`` times.
+        """
         mine = self.book.query(caller)[0]
         states = [(self.deliveries.state(it.id), it.protocol) for it in mine]
         wamp = self.router.figures() if self.router is not None and caller.is_admin else None
@@ -263,6 +276,7 @@ class Gateway:
             states,
             self.lost,
             refused,
+            listener_failures,
             is_ready=self.trouble is None,
             wamp=wamp,
             icrc=icrc,

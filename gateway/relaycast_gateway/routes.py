@@ -61,9 +61,19 @@ _DIGITS = re.compile(r"[0-9]{1,18}")
 
 
 class GatewayRoutes:
-    """Routes for an application; ``caller_of`` says who asks, ``refused`` how many requests came too fast so far."""
+    """Routes for an application; ``caller_of`` says who asks.
 
-    def __init__(self, gateway: "Gateway", caller_of: CallerOf, refused: Callable[[], int] = lambda: 0) -> None:
+    ``refused`` gives how many requests came too fast so far, ``listener_failures`` how often a listener failed.
+    """
+
+    def __init__(
+        self,
+        gateway: "Gateway",
+        caller_of: CallerOf,
+        refused: Callable[[], int] = lambda: 0,
+        listener_failures: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._listener_failures = listener_failures
         self._gateway = gateway
         self._caller_of = caller_of
         self._refused = refused
@@ -182,7 +192,8 @@ class GatewayRoutes:
     async def _metrics(self, _request: web.Request, caller: Caller) -> web.Response:
         from relaycast_gateway.metrics import metrics_text  # noqa: PLC0415 - loads the client of Prometheus
 
-        text = await asyncio.to_thread(metrics_text, self._gateway.figures(caller, refused=self._refused()))
+        figures = self._gateway.figures(caller, refused=self._refused(), listener_failures=self._listener_failures())
+        text = await asyncio.to_thread(metrics_text, figures)
         return web.Response(body=text, headers={hdrs.CONTENT_TYPE: METRICS_TYPE})
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from relaycast_node.block_time import BlockTime
 from relaycast_node.timeline import ChainId, TimelinePoint
 
 
@@ -13,3 +14,20 @@ class ChainsSnapshot:
     moment: TimelinePoint
     finalized: Mapping[ChainId, int]
     waiting: Mapping[ChainId, tuple[bytes, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class LastTick:
+    """Everything that comes back if the next tick fails: where all stood when a tick had passed.
+
+    ``heads`` are the newest blocks, ``bans`` those of the pools. Chains that cannot go back have no ``moment``.
+    """
+
+    moment: TimelinePoint | None
+    heads: Mapping[ChainId, bytes]
+    finalized: Mapping[ChainId, int]
+    waiting: Mapping[ChainId, tuple[bytes, ...]]
+    bans: Mapping[ChainId, Mapping[bytes, float]]
+    snapshots: Mapping[int, ChainsSnapshot | None]
+    snapshot_count: int
+    block_time: BlockTime

@@ -10,17 +10,18 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import blake2b
 
 from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt, RelaySealed
 from relaycast_collator.header import Header
 from relaycast_node.block_time import BlockTime, block_time_text
-from relaycast_node.chain.exceptions import CannotGoBack, UnknownBlock
+from relaycast_node.chain.exceptions import CannotGoBack, ChainsHalted, TickFailed, UnknownBlock
 from relaycast_node.chain.genesis import ModelledTime, Token, serve_parachain, serve_relay_chain
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.chain.signal import Signal
-from relaycast_node.chains_snapshot import ChainsSnapshot
+from relaycast_node.chains_snapshot import ChainsSnapshot, LastTick
 from relaycast_node.extrinsic.extrinsic import is_bare
 from relaycast_node.inputs import Published, StorageWritten, TimeMoved
 from relaycast_node.journal.entries import (
@@ -33,7 +34,9 @@ from relaycast_node.journal.entries import (
     TickEntry,
     TravelEntry,
 )
-from relaycast_node.journal.input_log import InputLog
+from relaycast_node.journal.input_log import HaltedLog, InputLog
+from relaycast_node.journal.journal import NotNoted
+from relaycast_node.line_rate import LineRate
 from relaycast_node.live_dump import LiveDump
 from relaycast_node.loop_share import LoopShare
 from relaycast_node.timed_workload import TimedWorkload
@@ -45,6 +48,11 @@ REAL_RUNTIMES = "chains of real runtimes cannot go back"
 """Their states could, but what the runtimes keep beside them is not known here."""
 
 MOST_SNAPSHOTS = 64
+LONGEST_REASON = 300
+"""Characters of what a failed tick said."""
+
+log = logging.getLogger(__name__)
+log.addFilter(LineRate())
 
 PACE_BLOCKS = 16
 """Blocks over which the reached pace is measured."""
@@ -54,8 +62,6 @@ LATE = 1.1
 
 LATE_LINE_SECONDS = 60.0
 """Least time between two lines about a pace that is not kept."""
-
-_LOGGER = logging.getLogger(__name__)
 
 
 class Live:
@@ -85,10 +91,19 @@ class Live:
             for para_id, chain in chains.parachains.items()
         } | dict(guests or {})
         self.facts: Signal[Fact] = Signal()
-        """Every fact, when the chains behind the RPC have taken note of it."""
+        """Every fact of a tick, in order, when the tick is whole: what failed and was taken back is never told."""
 
         self.ticks: Signal[Tick] = Signal()
         """The tick that passed last, after each one that passes and each move to an earlier one."""
+
+        self.taken_back: Signal[Tick] = Signal()
+        """The tick that passed last, after one that failed and before ``ticks`` tells of it."""
+
+        self.halted: str | None = None
+        """Why the chains build no block until the next start; ``None`` where they do."""
+
+        self.paused: str | None = None
+        """Why the clock waits for an input: the tick failed with nothing put in; ``None`` where it does not."""
 
         self._log = InputLog()
         self._block_time = block_time
@@ -97,6 +112,7 @@ class Live:
         self._built_at: deque[float] = deque(maxlen=PACE_BLOCKS + 1)
         self._late_line_at: float | None = None
         self._noted: list[ServedBlock] = []
+        self._facts: list[Fact] = []
         self._snapshots: dict[int, ChainsSnapshot | None] = {}
         self._snapshot_count = 0
         workload = Idle(step) if callable(step) else step
@@ -108,6 +124,7 @@ class Live:
                 self._follow_timeline(chain)
             chain.submitted.connect(lambda _: self._wake())
         self.log = self._log
+        self._last = self._stand()
         chains.listeners.append(self._hear)
 
     def _follow_timeline(self, chain: ServedChain) -> None:
@@ -116,6 +133,12 @@ class Live:
         chain.contents.ready = offers.offer
         if chain is not self.relay:
             chain.most_final = lambda: self._final_with_relay(chain)
+
+    @property
+    def listener_failures(self) -> int:
+        """The number of times that a listener failed, of these signals and those of all chains."""
+        own = (self.facts, self.ticks, self.taken_back)
+        return sum(it.failures for it in own) + sum(chain.listener_failures for chain in self.served())
 
     def served(self) -> list[ServedChain]:
         """Return all chains, the relay chain first."""
@@ -145,11 +168,19 @@ class Live:
         if not isinstance(block_time, str) and not block_time > 0:
             raise ValueError(f"a block time is more than 0 seconds, got {block_time}")
         self._log.note(PaceEntry(block_time))
-        self._block_time = block_time
+        self._block_time, self.paused = block_time, None
         self._changed.set()
 
+    def start_at(self, block_time: BlockTime) -> None:
+        """Begin with a block time of this start, which is no input."""
+        self._block_time = block_time
+        self._last = replace(self._last, block_time=block_time)
+
     def new_block(self, count: int = 1) -> list[ServedBlock]:
-        """Let ``count`` ticks pass and return the blocks that were sealed in them, on all chains."""
+        """Let ``count`` ticks pass and return the blocks that were sealed in them, on all chains.
+
+        ``TickFailed`` for one that fails: it is taken back together with the inputs since the tick before it.
+        """
         if count < 1:
             raise ValueError(f"at least one block is built, got {count}")
         self._noted = []
@@ -163,36 +194,105 @@ class Live:
             return self.new_block()
 
     def _pass_tick(self) -> None:
-        take_back = self._log.note(TickEntry())
+        self._log.note(TickEntry())
         try:
             self._timeline.pass_tick(self._is_final)
         except Exception as error:
-            take_back()
-            self._log.end(f"relay block {self.chains.tick} could not be built: {error}")
-            raise
+            raise self._take_back(error) from error
+        for it in self.served():
+            it.finalize()
         self._log.tick_done(self.heads_digest())
+        self._last = self._stand()
+        self._resume()
+        facts, self._facts = self._facts, []
+        for fact in facts:
+            self.facts.emit(fact)
         self.ticks.emit(self._timeline.now)
+
+    def _stand(self) -> LastTick:
+        """Return where everything stands behind the tick that has just passed."""
+        served = self.served()
+        return LastTick(
+            None if self._timeline.refusal is not None else self._timeline.moment(),
+            self._heads(),
+            {it.para_id: it.finalized.number for it in served},
+            {it.para_id: (*it.pool.pending(), *it.pool.futures()) for it in served},
+            {it.para_id: dict(it.pool.bans) for it in served},
+            dict(self._snapshots),
+            self._snapshot_count,
+            self._block_time,
+        )
+
+    def _take_back(self, error: Exception) -> TickFailed:
+        """Let everything stand where it stood behind the last tick that passed; return what the caller is told.
+
+        Chains that cannot go back halt.
+        """
+        last, head = self._last, self.relay.block(self._last.heads[None])
+        assert head is not None, "the blocks of the last tick are kept"
+        failed_at, reason = head.number + 1, _reason_of(error)
+        log.debug("relay block %d failed", failed_at, exc_info=error)
+        self._facts.clear()
+        failed = TickFailed(failed_at, reason, self._log.drop(failed_at, reason), self._log.kept_aside)
+        try:
+            if last.moment is None:
+                raise CannotGoBack(self._timeline.refusal or REAL_RUNTIMES)
+            self._timeline.go_to(last.moment)
+        except Exception as problem:
+            log.debug("the chains cannot go back", exc_info=problem)
+            self._halt(f"{failed}; the chains are halted until the next start, since they cannot be taken back there")
+        for it in self.served():
+            name = it.para_id
+            it.take_back(last.heads[name], last.finalized[name], last.waiting[name], last.bans[name])
+        self._snapshots, self._snapshot_count = dict(last.snapshots), last.snapshot_count
+        if self._block_time != last.block_time:
+            self._block_time = last.block_time
+            self._changed.set()
+        log.warning("%s", self.halted or failed)
+        self.taken_back.emit(self._timeline.now)
+        self.ticks.emit(self._timeline.now)
+        return failed
+
+    def _halt(self, reason: str) -> None:
+        self.halted = reason
+        self.log = HaltedLog(reason, self._log.position)
+
+    def _resume(self) -> None:
+        """Let the clock go on, where it waits for an input."""
+        if self.paused is not None:
+            self.paused = None
+            self._changed.set()
 
     def heads_digest(self) -> bytes:
         """Return a digest of all chains' newest blocks, 16 bytes."""
         return blake2b(b"".join(self._heads().values()), digest_size=16).digest()
 
     def set_storage(
-        self, para_id: int | None, values: Mapping[bytes, bytes | None], *, child: bytes | None = None
+        self,
+        para_id: int | None,
+        values: Mapping[bytes, bytes | None],
+        *,
+        child: bytes | None = None,
+        is_checked: bool = False,
     ) -> None:
         """Write values into a chain's storage: its next block seals them; ``None`` removes a key.
 
-        ``child`` is the bare name of a child trie. ``ValueError`` for a key of the top trie that names a child trie.
+        ``child`` is the bare name of a child trie. ``ValueError`` for what no block could hold or the chain's code
+        could not read, see ``ServedChain.check_storage``; values that were checked before are not checked again.
         """
         chain = self.chain(para_id)
+        if not is_checked:
+            chain.check_storage(values, child=child)
         with self._log.noting(StoreEntry(chain.number_in_entries, list(values.items()), child)):
             self._timeline.put(StorageWritten(chain, values, child))
+        self._resume()
 
     def publish(self, para_id: int, key: bytes, value: bytes, *, ttl: int = 0) -> None:
         """Let a modelled parachain publish with its next block; ``ValueError`` for what cannot be published."""
         parachain = self.chains.parachains[ParaId(para_id)]
         with self._log.noting(PublishEntry(int(para_id), key, value, ttl)):
             self._timeline.put(Published(parachain, key, value, ttl))
+        self._resume()
 
     def travel(self, milliseconds: int) -> None:
         """Let the relay chain's next block be of this time, since 1970, and all later blocks accordingly.
@@ -205,6 +305,7 @@ class Live:
             raise CannotGoBack(f"the next block's time is {least} ms, {milliseconds} ms is before that")
         with self._log.noting(TravelEntry(milliseconds)):
             self._timeline.put(TimeMoved(self.time, self.time.offset + milliseconds - least))
+        self._resume()
 
     def set_head(self, chain: ServedChain, block_hash: bytes) -> ServedBlock:
         """Make a kept block the newest of its chain, and return it; all other chains go where they stood then.
@@ -229,6 +330,7 @@ class Live:
         self._timeline.go_to(self._timeline.moment(tick))
         for it in self.served():
             it.move(tick.heads[it.para_id])
+        self._resume()
         self.ticks.emit(self._timeline.now)
         return block
 
@@ -260,6 +362,7 @@ class Live:
         for it in self.served():
             it.rewind(heads[it.para_id], kept.finalized[it.para_id], kept.waiting[it.para_id])
         self._snapshots = {it: snapshot for it, snapshot in self._snapshots.items() if it < number}
+        self._resume()
         self.ticks.emit(self._timeline.now)
 
     def _keeps(self, kept: ChainsSnapshot) -> bool:
@@ -302,6 +405,7 @@ class Live:
         self._snapshots = dict.fromkeys(dump.snapshots)
         self._snapshot_count = dump.snapshot_count
         self._block_time = dump.block_time
+        self._last = self._stand()
 
     def _ensure_modelled(self) -> None:
         if self._timeline.refusal is not None:
@@ -335,22 +439,26 @@ class Live:
         loop = asyncio.get_running_loop()
         due = loop.time()
         while True:
-            wait = None if isinstance(self._block_time, str) else max(0.0, due - loop.time())
+            is_waiting = isinstance(self._block_time, str) or self.paused is not None or self.halted is not None
+            wait = None if is_waiting else max(0.0, due - loop.time())
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._changed.wait()
             if self._changed.is_set():
                 self._changed.clear()
                 self._built_at.clear()
-                if self._block_time == "instant" and any(it.pool.pending() for it in self.served()):
-                    await self.build()
+                if self._block_time == "instant" and self.paused is None and self._has_pending():
+                    async with self._share.piece(in_a_hurry=True):
+                        self._tick_by_clock()
                 due = loop.time() + (0 if isinstance(self._block_time, str) else self._block_time)
                 continue
             assert not isinstance(self._block_time, str), "without a period nothing is due"
             async with self._share.piece():
                 if self._changed.is_set():  # while the tick waited for its turn
                     continue
-                self.new_block()
+                self._tick_by_clock()
+            if self._changed.is_set():  # a tick that was taken back, and the block time with it
+                continue
             due = max(due + self._block_time, loop.time())
             self._built_at.append(loop.time())
             self._tell_late_pace()
@@ -368,14 +476,29 @@ class Live:
         if reached is None or (self._late_line_at is not None and now < self._late_line_at + LATE_LINE_SECONDS):
             return
         self._late_line_at = now
-        _LOGGER.warning(
+        log.warning(
             "block time: asked for a block every %s, reached one every %.3gs over the last %d blocks",
             block_time_text(self._block_time),
             reached,
             PACE_BLOCKS,
         )
 
+    def _has_pending(self) -> bool:
+        return any(it.pool.pending() for it in self.served())
+
+    def _tick_by_clock(self) -> None:
+        """Let a tick pass; one that fails with nothing put in fails again, so that the clock waits for an input."""
+        try:
+            self.new_block()
+        except TickFailed as failed:
+            if not failed.dropped and self.halted is None:
+                self.paused = str(failed)
+                log.warning("the clock waits for an input, such as dev_setStorage or dev_revert")
+        except (ChainsHalted, NotNoted) as refusal:
+            log.warning("no block by the clock: %s", refusal)
+
     def _wake(self) -> None:
+        self._resume()
         if self._block_time == "instant":
             self._changed.set()
 
@@ -384,7 +507,7 @@ class Live:
             self._note(self.relay, fact.block.header)
         elif isinstance(fact, BlockBuilt | GuestBuilt) and int(fact.para_id) in self.parachains:
             self._note(self.parachains[int(fact.para_id)], fact.block.header)
-        self.facts.emit(fact)
+        self._facts.append(fact)
 
     def _note(self, chain: ServedChain, header: Header) -> None:
         block = chain.note(header)
@@ -394,3 +517,10 @@ class Live:
 
     def __repr__(self) -> str:
         return f"<Live {self.name} at relay block {self.relay.best.number}>"
+
+
+def _reason_of(error: Exception) -> str:
+    """Return what an exception says, in one line, with its kind where it is none of ours."""
+    text = " ".join(str(error).split())
+    named = text if text and type(error).__module__.startswith("relaycast") else f"{type(error).__name__}: {text}"
+    return named[:LONGEST_REASON]

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import json
 import os
 import shutil
 import signal
@@ -24,7 +25,10 @@ from relaycast.serve.in_process import ServedNetwork
 from relaycast.serve.network import living
 from relaycast_gateway.log import EventLog
 from relaycast_node.chain.served_chain import ServedChain
+from relaycast_node.journal.entries import StoreEntry
+from relaycast_node.journal.journal import InputJournal
 from relaycast_node.rpc.rpc_error import RpcError
+from relaycast_pallets.frame.typed_storage import storage_prefix
 
 ALICE_ADDRESS = "5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY"
 IMPORTED = "io.relaycast.block.imported"
@@ -106,6 +110,33 @@ def test_all_that_clients_read_is_there_after_a_restart(tmp_path: Path, twin: Se
         assert chains.call("chain_getHeader")["number"] == "0x5"
     with rc.serve("oracle", data=tmp_path) as chains:
         assert chains.call("chain_getHeader")["number"] == "0x5"
+
+
+@pytest.mark.parametrize(
+    ("chain", "key"), [(None, bytes(40_000)), (3_000, storage_prefix("Subscriber", "SubscribedKeysDigests"))]
+)
+def test_a_journal_that_ends_in_an_input_that_no_block_holds_starts_and_goes_on(
+    tmp_path: Path, chain: int | None, key: bytes
+) -> None:
+    with rc.serve("oracle", data=tmp_path) as chains:
+        chains.new_block(2)
+    journal, _ = InputJournal.open(journal_in(tmp_path))
+    journal.note(StoreEntry(chain, [(key, b"\xff")], None))
+    journal.close()
+    with ServeProcess("oracle", "--block-time", "50ms", "--data", str(tmp_path)) as served:
+        while int(served.ask("chain_getHeader")["number"], 16) < 5:
+            pass
+        head = served.ask("chain_getBlockHash", 4)
+        served.process.send_signal(signal.SIGINT)
+        out, err = served.process.communicate(timeout=60)
+    assert (served.process.returncode, out) == (0, "stopped\n")
+    (line,) = err.splitlines()
+    assert line.startswith("relay block 3 could not be built: ")
+    assert line.endswith("the input since then was dropped (kept in chains/dropped.jsonl)")
+    assert json.loads((tmp_path / "chains" / "dropped.jsonl").read_text())["values"][0][1] == "0xff"
+    ensure_no_gap_and_no_double(tmp_path)
+    with rc.serve("oracle", data=tmp_path) as chains:
+        assert chains.call("chain_getBlockHash", 4) == head
 
 
 def test_the_events_of_blocks_go_on_without_a_gap_or_a_double(tmp_path: Path) -> None:

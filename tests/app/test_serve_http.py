@@ -15,6 +15,7 @@ from app.serve_client import Client, until
 from relaycast.serve import application, socket
 from relaycast.serve.access import Access
 from relaycast.serve.server import Server
+from relaycast_gateway.cloudevents.caller import Caller
 from relaycast_node.rpc import json_rpc
 from small_chain import SmallChain, SmallLive
 
@@ -405,3 +406,65 @@ def test_the_request_and_the_client_that_a_server_proposes_can_be_used(dialect: 
                 assert ("polkadot.js.org/apps" in shown) == (dialect != "new")
 
     asyncio.run(run())
+
+
+def test_dev_methods_need_an_admin_over_http_over_sockets_and_in_batches() -> None:
+    admin, alice = b"a-token-of-an-admin", b"the-token-of-alice"
+    access = Access(tokens=(admin, alice), callers={alice: Caller("alice"), admin: Caller("root", is_admin=True)})
+    refused = {
+        "code": -32601,
+        "message": "RPC call is unsafe to be called externally",
+        "data": "dev_newBlock needs a token with role=admin, the token of 'alice' has role=user",
+    }
+    block = {"jsonrpc": "2.0", "id": 2, "method": "dev_newBlock", "params": []}
+
+    async def work(server: Server, client: aiohttp.ClientSession) -> None:
+        chain = chain_of(server)
+        for token, expected in ((alice, 1), (admin, 4)):
+            headers = {"authorization": f"Bearer {token.decode()}"}
+            async with client.post(server.url("http"), json=block, headers=headers) as response:
+                one = await response.json()
+            async with client.post(server.url("http"), json=[ASK, block], headers=headers) as response:
+                first, second = await response.json()
+            async with client.ws_connect(server.url("ws"), headers=headers) as connection:
+                talk = Client(connection)
+                third = await talk.ask("dev_newBlock")
+                assert "dev_newBlock" in (await talk.ask("rpc_methods"))["methods"]
+                assert await talk.ask("system_chain") == "Small"
+            assert first["result"] == "Small"
+            assert chain.best.header.number == expected
+            if token == alice:
+                assert one["error"] == second["error"] == third == refused
+
+    visit(work, access)
+
+
+def test_stopping_closes_everything_whatever_fails() -> None:
+    class Failing(SmallLive):
+        async def run(self) -> None:
+            raise ZeroDivisionError("the clock has failed")
+
+    async def run() -> None:
+        chain = SmallChain({b"key": b"value"})
+        closed = list[str]()
+        server = Server(Failing(chain), title="small", key_names=dict, access=Access())
+        await server.start("127.0.0.1", 0)
+        with pytest.raises(ZeroDivisionError):
+            await server.wait()
+        server._rawsocket = FailingRawSocket(closed)  # type: ignore[assignment]
+        with pytest.raises(KeyError, match="a failure of the raw socket"):
+            await server.stop()
+        assert closed == ["rawsocket"]
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", server.port)
+
+    asyncio.run(run())
+
+
+class FailingRawSocket:
+    def __init__(self, closed: list[str]) -> None:
+        self.closed = closed
+
+    async def stop(self) -> None:
+        self.closed.append("rawsocket")
+        raise KeyError("a failure of the raw socket")

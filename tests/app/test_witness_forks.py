@@ -171,8 +171,9 @@ def test_a_write_beside_a_gap_is_refused_by_name_and_changes_nothing(wide_fork: 
     state = wide_fork._server.live.chains.relay_chain.state
     before = state.snapshot()
     known = f"0x{account_keys(FERDIE)[0].hex()}"
+    account = wide_fork.call("state_getStorage", known)
     with pytest.raises(RpcError, match="MissingNode"):
-        wide_fork.call("dev_setStorage", [[known, "0x01"], [f"0x{NOBODY.hex()}", "0x01"]])
+        wide_fork.call("dev_setStorage", [[known, account[:-2] + "01"], [f"0x{NOBODY.hex()}", account]])
     assert state.snapshot() == before
     wide_fork.new_block()
 

@@ -276,7 +276,9 @@ def test_a_parachains_block_that_panics_leaves_its_transactions_in_the_pool(live
 def test_a_transaction_that_meets_a_state_of_other_types_is_left_out_and_the_chain_goes_on(live: Live) -> None:
     relay = live.relay
     data = submit(relay, ALICE, "Balances", "transfer_allow_death", dest=address(BOB), value=1)
-    live.set_storage(None, {modelled(relay).executive.system.account.storage_key(BOB.account): b"\x01"})
+    live.set_storage(
+        None, {modelled(relay).executive.system.account.storage_key(BOB.account): b"\x01"}, is_checked=True
+    )
     number = relay.best.number
     live.new_block()
     assert (relay.best.number, data in relay.best.extrinsics) == (number + 1, False)

@@ -76,7 +76,12 @@ class Application:
             made.router.add_get("/para/{id}", self._parachain)
             made.router.add_post("/para/{id}", self._parachain_post)
         if self.gateway is not None:
-            routes = GatewayRoutes(self.gateway, self._caller, lambda: self.rates.refused)
+            routes = GatewayRoutes(
+                self.gateway,
+                self._caller,
+                lambda: self.rates.refused,
+                lambda: self.feed.listener_failures,
+            )
             routes.add_to(made.router, None if self.faces.cloudevents else OPERATORS_PATHS)
             if self.gateway.connections is not None:
                 WampRoutes(self.gateway.connections).add_to(made.router)
@@ -165,7 +170,14 @@ class Application:
             raise web.HTTPNotAcceptable(reason=reason)
         if len(self.sockets) >= MOST_CONNECTIONS:
             raise web.HTTPServiceUnavailable(reason=f"Too many connections: the limit is {MOST_CONNECTIONS}")
-        return await serve_socket(request, rpc, self.sockets, self._admission(request))
+        admit = self._admission(request)
+        session = RpcSession(has_left=lambda: has_left(request), admit=admit, denied=self._denied(request))
+        return await serve_socket(request, rpc, session, self.sockets, admit)
+
+    def _denied(self, request: web.Request) -> str | None:
+        """Return the name of a caller who may not call ``dev_*``, ``None`` for an admin."""
+        caller = self._caller(request)
+        return None if caller.is_admin else caller.name
 
     async def _answer(self, request: web.Request, rpc: JsonRpc) -> web.Response:
         if request.content_type != JSON:
@@ -187,7 +199,10 @@ class Application:
             excess.extend(() if too_fast is None else (too_fast,))
             return too_fast
 
-        answer = await rpc.answer(data, RpcSession(subscribes=False, has_left=lambda: has_left(request), admit=admit))
+        session = RpcSession(
+            subscribes=False, has_left=lambda: has_left(request), admit=admit, denied=self._denied(request)
+        )
+        answer = await rpc.answer(data, session)
         if excess:
             return _too_fast(request, excess[0], is_gateways=False)
         return web.Response(body=answer or b"", content_type=JSON)

@@ -100,6 +100,13 @@ def open_gateway(
         raise BadInput(f"--data {data}{place}", error.got, error.expected) from None
     except WorkFolderInUse:
         raise BadInput("--data", f"{data}, which another server uses", "a folder of its own for each server") from None
-    feed = gateway.follow(network.live.chains, network.title, key_names=network.key_names, by_tick=True)
-    network.live.ticks.connect(lambda _: feed.tick_passed())
+    follow(gateway, network)
     return gateway
+
+
+def follow(gateway: Gateway, network: LivingNetwork) -> None:
+    """Let a gateway hear what ``network`` tells: what failed and was taken back is never told."""
+    live = network.live
+    feed = gateway.follow(live.chains, network.title, key_names=network.key_names, by_tick=True)
+    live.taken_back.connect(lambda _: feed.take_back())
+    live.ticks.connect(lambda _: feed.tick_passed())

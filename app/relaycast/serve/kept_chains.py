@@ -19,7 +19,7 @@ from relaycast.serve.network import LivingNetwork
 from relaycast.version import __version__
 from relaycast_gateway.chain_feed import ALL_BLOCKS, ChainFeed
 from relaycast_gateway.gateway import Gateway
-from relaycast_node.journal.entries import FORMAT, BeginEntry, FeedEntry, TickEntry
+from relaycast_node.journal.entries import FORMAT, BeginEntry, Entry, FeedEntry, TickDoneEntry, TickEntry
 from relaycast_node.journal.frames import Frame, JournalDamaged
 from relaycast_node.journal.journal import InputJournal, NotNoted
 from relaycast_node.journal.replay import JournalReplay, OtherChains
@@ -162,16 +162,24 @@ class KeptChains:
         self._resume_feed(newest)
         frames = self._begun_frames()
         total = sum(isinstance(it.entry, TickEntry) for it in frames)
-        replay = JournalReplay(live, progress=None if progress is None else lambda done: progress(done, total))
+        replay = JournalReplay(
+            live,
+            progress=None if progress is None else lambda done: progress(done, total),
+            kept_aside=self._journal.kept_aside,
+        )
         try:
             replay.run(frames)
         except OtherChains as other:
             raise self._other_chains(other.reason) from None
         self._ensure_announced()
         feed.resume(min(feed.known_blocks, feed.told))
-        live.block_time = pace if self._network.is_paced else live.block_time
-        live.log = self._journal
-        if frames and isinstance(frames[-1].entry, TickEntry):
+        if self._network.is_paced:
+            live.start_at(pace)
+        if live.halted is None:
+            live.log = self._journal
+        if replay.failed is not None:
+            self._journal.drop(replay.failed.number, replay.failed.reason)
+        elif next((isinstance(it.entry, TickEntry) for it in reversed(frames) if _is_of_tick(it.entry)), False):
             self._journal.tick_done(live.heads_digest())
         self._note_feed(FeedEntry(feed.log_identity, logged, feed.known_blocks, newest))
         self._is_on = True
@@ -238,6 +246,10 @@ class KeptChains:
         made = begun.version if isinstance(begun, BeginEntry) else "another version"
         got = f"chains of relaycast {made}, whose blocks are others in {__version__}: {reason}"
         return BadInput(f"--data {self._folder}", got, "the version that built them, or another folder")
+
+
+def _is_of_tick(entry: Entry) -> bool:
+    return isinstance(entry, TickEntry | TickDoneEntry)
 
 
 def _behind(folder: Path, reached: int, feed: ChainFeed) -> BadInput:

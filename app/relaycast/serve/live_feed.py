@@ -1,6 +1,6 @@
 """What the live page shows: the last blocks, publications and proofs, and each new one as it comes.
 
-It listens to the chains and to the heads of every served chain, and sends one event for what happened at once. A
+It listens to the heads of all chains and to the facts of whole ticks, and sends one event for what happened at once. A
 browser that does not read is dropped; it comes back by itself and begins with the snapshot. Of subscriptions a browser
 sees those of its caller, an admin's those of all; the WAMP router and the canisters an admin alone.
 """
@@ -79,9 +79,15 @@ class LiveFeed:
         if self._has_subscriptions:
             assert gateway is not None
             gateway.on_change = self._note_subscriptions
-        live.chains.listeners.append(self.hear)
+        live.facts.connect(self.hear)
+        live.taken_back.connect(self._forget_lost)
         for chain in (live.relay, *live.parachains.values()):
             chain.new_heads.connect(partial(self._note_block, chain))
+
+    @property
+    def listener_failures(self) -> int:
+        """The number of times that a listener of the chains failed."""
+        return self._live.listener_failures
 
     @property
     def watchers(self) -> int:
@@ -127,7 +133,7 @@ class LiveFeed:
             self._end(queue)
 
     def hear(self, fact: Fact) -> None:
-        """Note publications and proofs."""
+        """Note publications and proofs of a tick that is whole."""
         if isinstance(fact, RelaySealed):
             published = [event for event in fact.block.events if isinstance(event, DataPublished)]
             names = self._key_names() if published else {}
@@ -135,6 +141,16 @@ class LiveFeed:
                 self._note_publication(fact.block.number, event, names)
         elif isinstance(fact, BlockBuilt) and fact.subscribes:
             self._note_proof(fact)
+
+    def _forget_lost(self, _: object) -> None:
+        """Forget the blocks of a tick that was taken back."""
+        chains = {chain.name: chain for chain in (self._live.relay, *self._live.parachains.values())}
+
+        def stays(row: Json) -> bool:
+            return bool(row["number"] <= chains[row["chain"]].best.header.number)
+
+        self._blocks = deque(filter(stays, self._blocks), maxlen=BLOCKS_SHOWN)
+        self._new["blocks"] = list(filter(stays, self._new["blocks"]))
 
     def _note_block(self, chain: ChainFace, block: BlockFace) -> None:
         row = {

@@ -11,7 +11,7 @@ from relaycast.simulation.simulation import Simulation
 from relaycast_node.block_time import EXPECTED, BlockTime, block_time_of
 from relaycast_node.chain.served_chain import KEPT_BLOCKS, ServedChain
 from relaycast_node.live import Live
-from relaycast_trie.exceptions import MissingNode, RelaycastError
+from relaycast_trie.exceptions import MissingNode
 
 LEAST_KEPT = 512
 """As many blocks as a client of ``chainHead_v1`` may have pinned."""
@@ -39,16 +39,14 @@ class ScenarioWorkload:
     simulation: Simulation
 
     def step(self) -> None:
-        """Let one tick pass; raises ``BadInput`` for a real runtime that refuses the relay chain's next block."""
+        """Let one tick pass; raises ``BadInput`` where the witness of the relay chain lacks what a block reads."""
         chains = self.simulation.chains
         self.simulation.begin(chains.tick + 1)
         try:
             chains.step()
-        except RelaycastError as error:
-            expected = "a runtime that builds it"
-            if isinstance(error, MissingNode):
-                expected = "a witness that shows it: relaycast import rpc takes further keys with --key"
-            raise BadInput(f"relay block {chains.tick}", str(error), expected) from error
+        except MissingNode as error:
+            expected = "one that shows it: relaycast import rpc takes further keys with --key"
+            raise BadInput("the witness", str(error), expected) from error
 
     def dump(self) -> WorkloadDump:
         return self.simulation.dump()

@@ -82,6 +82,9 @@ class RuntimeCode:
         assert self._states is not None, "a chain begins at its genesis"
         return RuntimeView(self, self._states, at)
 
+    def check_value(self, key: bytes, value: bytes | None) -> None:
+        """Refuse nothing: what a value means is up to the runtime."""
+
     def take_over(self, code: bytes | None) -> None:
         if code is None:
             raise ValueError("a chain has code: 0x3a636f6465 cannot be removed")

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import socket as sockets
 import ssl
-from contextlib import suppress
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from relaycast.serve.access import Access, is_loopback
 from relaycast.serve.application import Application
 from relaycast.serve.faces import Faces
 from relaycast.serve.live_feed import KeyNames, LiveFeed
+from relaycast.serve.refused_blocks import RefusedBlocks
 from relaycast.serve.request_log import REQUEST_LOG
 from relaycast.serve.request_rates import RequestRates
 from relaycast.serve.usage import (
@@ -140,6 +141,7 @@ class Server:
             await self.gateway.start()
             if rawsocket_port is not None:
                 await self._start_rawsocket(self.gateway, rawsocket_port, tls)
+        self.live.facts.connect(RefusedBlocks().hear)
         self._clock = asyncio.create_task(self.live.run())
 
     async def _start_rawsocket(self, gateway: Gateway, port: int, tls: ssl.SSLContext | None) -> None:
@@ -159,21 +161,25 @@ class Server:
         await asyncio.shield(self._clock)
 
     async def stop(self) -> None:
-        """Stop the clock, end all connections, close the port; deliveries end or are kept for the next start."""
-        if self._clock is not None:
-            self._clock.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._clock
-        if self._listener is not None:
-            self._listener.close()
-        if self.gateway is not None and self.gateway.router is not None:
-            await self.gateway.router.stop()  # its sessions end before their connections do
-        if self._rawsocket is not None:
-            await self._rawsocket.stop()
-        if self._runner is not None:
-            await self._runner.cleanup()
-        if self.gateway is not None:
-            await self.gateway.stop()
+        """Stop the clock, end all connections, close the port; deliveries end or are kept for the next start.
+
+        All of it is done whatever fails, and a failure is raised at the end. That of the clock is raised by
+        ``wait`` alone.
+        """
+        async with AsyncExitStack() as closing:  # the last callback comes first
+            if self.gateway is not None:
+                closing.push_async_callback(self.gateway.stop)
+            if self._runner is not None:
+                closing.push_async_callback(self._runner.cleanup)
+            if self._rawsocket is not None:
+                closing.push_async_callback(self._rawsocket.stop)
+            if self.gateway is not None and self.gateway.router is not None:
+                closing.push_async_callback(self.gateway.router.stop)  # its sessions end before their connections do
+            if self._listener is not None:
+                closing.callback(self._listener.close)
+            if self._clock is not None:
+                self._clock.cancel()
+                await asyncio.wait({self._clock})
 
 
 def ensure_closed(host: str, *, has_tokens: bool, is_secure: bool) -> None:

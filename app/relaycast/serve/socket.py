@@ -22,7 +22,11 @@ CLOSE_REASON_BYTES = 120
 
 
 async def serve_socket(
-    request: web.Request, rpc: JsonRpc, open_sockets: set[web.WebSocketResponse], admit: Admission
+    request: web.Request,
+    rpc: JsonRpc,
+    session: RpcSession,
+    open_sockets: set[web.WebSocketResponse],
+    admit: Admission,
 ) -> web.StreamResponse:
     """Answer a client until it leaves, falls behind, or the server stops; ``admit`` bounds its messages a second.
 
@@ -37,7 +41,6 @@ async def serve_socket(
     )
     await socket.prepare(checked_handshake(request))
     open_sockets.add(socket)
-    session = RpcSession(has_left=lambda: has_left(request), admit=admit)
     writer = asyncio.create_task(_write(socket, session))
     session.outbox.on_cut_off = lambda reason: _cut_off(request, socket, writer, reason)
     try:

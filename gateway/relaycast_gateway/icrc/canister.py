@@ -5,6 +5,7 @@ answers is a value as ``candid.decode`` gives it, or a ``Promise`` of one. Nobod
 anonymously. Source: ICRC-72, section "Ingress methods".
 """
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -18,6 +19,8 @@ Handler = Callable[[bytes, object], object]
 """Takes the caller and the argument (``None`` where the method has none); returns the result or a ``Promise``."""
 
 Settled = TypeVar("Settled")
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class CallRefused(Exception):
@@ -44,9 +47,12 @@ class Promise(Generic[Settled]):
         """Give the value; only once."""
         assert self._value is None, "a promise is settled once"
         self._value = (value,)
-        for callback in self._callbacks:
-            callback(value)
-        self._callbacks.clear()
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            try:
+                callback(value)
+            except Exception:  # the others wait for the value, too
+                _LOGGER.exception("a callback of a promise failed")
 
     def then(self, callback: Callable[[Settled], None]) -> None:
         if self._value is None:

@@ -3,12 +3,14 @@
 ::
 
     RelaycastError
-    └── ChainRefusal
-        ├── UnknownBlock          no block with this hash
-        ├── CannotGoBack          the chains cannot stand there
-        └── CodeRefused           the chain's code gave no answer
-            ├── MissingMethod     it has no such method
-            └── BadCallInput      the method cannot read its input
+    ├── ChainRefusal
+    │   ├── UnknownBlock          no block with this hash
+    │   ├── CannotGoBack          the chains cannot stand there
+    │   └── CodeRefused           the chain's code gave no answer
+    │       ├── MissingMethod     it has no such method
+    │       └── BadCallInput      the method cannot read its input
+    ├── TickFailed                a tick that was taken back
+    └── ChainsHalted              the chains take nothing more
 """
 
 from relaycast_trie.exceptions import RelaycastError
@@ -72,3 +74,38 @@ class BadCallInput(CodeRefused):
 
     def __str__(self) -> str:
         return f"Bad input data provided to {self.method.partition('_')[2]}: {self.reason}"
+
+
+class TickFailed(RelaycastError):
+    """A tick that failed for ``reason`` and was taken back, with the ``dropped`` inputs since the tick before it.
+
+    ``number`` is the relay block that could not be built, ``place`` the file that keeps the dropped inputs, if any.
+    """
+
+    def __init__(self, number: int, reason: str, dropped: int, place: str | None) -> None:
+        super().__init__(number, reason, dropped, place)
+        self.number = number
+        self.reason = reason
+        self.dropped = dropped
+        self.place = place
+
+    def __str__(self) -> str:
+        one = self.dropped == 1
+        lost = f"the {'input' if one else f'{self.dropped:,} inputs'} since then {'was' if one else 'were'} dropped"
+        kept = "" if self.place is None else f" (kept in {self.place})"
+        return (
+            f"relay block {self.number:,} could not be built: {self.reason}; "
+            f"the chains stand at relay block {self.number - 1:,}, "
+            f"{lost + kept if self.dropped else 'nothing was put in since then'}"
+        )
+
+
+class ChainsHalted(RelaycastError):
+    """Chains that take nothing more and build no block until the next start, for ``reason``."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return self.reason

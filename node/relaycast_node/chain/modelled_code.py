@@ -63,6 +63,9 @@ class ModelledCode:
             return self.executive.view()
         return PastView(self.executive, at.state, at.header.number, self._states.hash_of)
 
+    def check_value(self, key: bytes, value: bytes | None) -> None:
+        self.runtime.check_value(key, value)
+
     def take_over(self, code: bytes | None) -> None:
         """Leave the pallets as they are: what stands under ``:code`` runs nothing."""
 

@@ -24,6 +24,7 @@ from relaycast_node.journal.input_log import InputLog
 from relaycast_pallets.frame.state import State, StateDiscarded
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
 from relaycast_trie.exceptions import MissingNode
+from relaycast_trie.node_codec import MAX_PARTIAL_NIBBLES
 from relaycast_xcm.primitives import ParaId
 
 PROVABLE_BLOCKS = 256
@@ -31,6 +32,10 @@ PROVABLE_BLOCKS = 256
 
 KEPT_BLOCKS = 4_096
 """Blocks whose bodies and states are kept unless a user says otherwise, the newest."""
+
+
+LONGEST_KEY = MAX_PARTIAL_NIBBLES // 2
+"""Bytes of a key: a node of a trie states at most 65,535 nibbles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,12 @@ class ServedChain:
         return self._tree.finalized
 
     @property
+    def listener_failures(self) -> int:
+        """The number of times that a listener failed."""
+        signals = (self.new_heads, self.moved_heads, self.finalized_heads, self.submitted)
+        return sum(it.failures for it in signals) + self.pool.listener_failures
+
+    @property
     def contents(self) -> BlockContents:
         """What fills the blocks."""
         return self._contents
@@ -228,6 +239,20 @@ class ServedChain:
         """Return the ``ApplyExtrinsicResult`` of an extrinsic after a block; raises ``ChainRefusal``."""
         return self.code.dry_run(data, self.state_of(block_hash))
 
+    def check_storage(self, values: Mapping[bytes, bytes | None], *, child: bytes | None = None) -> None:
+        """Raise ``ValueError`` for what no trie can hold, and for values that the chain's code cannot read.
+
+        ``child`` is the bare name of a child trie.
+        """
+        if child is not None and not 0 < len(child) <= LONGEST_KEY - len(CHILD_STORAGE_PREFIX):
+            most = LONGEST_KEY - len(CHILD_STORAGE_PREFIX)
+            raise ValueError(f"the name of a child trie has 1 to {most:,} bytes, got {len(child):,}")
+        for key, value in values.items():
+            if len(key) > LONGEST_KEY:
+                raise ValueError(f"a key has at most {LONGEST_KEY:,} bytes, got {len(key):,}")
+            if child is None:
+                self.code.check_value(key, value)
+
     def set_storage(self, values: Mapping[bytes, bytes | None], *, child: bytes | None = None) -> None:
         """Write values into storage: the next block seals them; ``None`` removes a key.
 
@@ -248,7 +273,10 @@ class ServedChain:
                 self.code.take_over(values[CODE])
 
     def note(self, header: Header) -> ServedBlock:
-        """Take note of the block that the chain has just sealed, and tell those who listen."""
+        """Take note of the block that the chain has just sealed, and tell those who listen.
+
+        ``finalize`` comes when the tick is whole.
+        """
         block_hash = header.hash
         changes, child_changes = self._sealed_changes()
         known = self._tree.get(block_hash)
@@ -263,7 +291,6 @@ class ServedChain:
             self.new_heads.emit(block)
         else:
             self.moved_heads.emit(HeadMove(block, block.changes))
-        self._finalize()
         return block
 
     def move(self, block_hash: bytes) -> Move:
@@ -287,12 +314,29 @@ class ServedChain:
 
         The pool holds the extrinsics ``waiting`` and no others. ``UnknownBlock`` for a block that is not kept.
         """
-        target = self._known(block_hash)
-        move, changes = self._move(target)
+        _, changes = self._stand_at(block_hash, finalized, waiting, {})
+        self.moved_heads.emit(HeadMove(self.best, changes, is_rewound=True))
+
+    def take_back(
+        self, block_hash: bytes, finalized: int, waiting: Iterable[bytes], bans: Mapping[bytes, float]
+    ) -> None:
+        """Stand where the chain stood at a kept block, as if nothing had come since; listeners hear of a move.
+
+        As ``rewind``, and ``bans`` are those of the pool.
+        """
+        is_rewound = self.finalized.number != finalized
+        move, changes = self._stand_at(block_hash, finalized, waiting, bans)
+        if move.retracted or move.enacted or is_rewound:
+            self.moved_heads.emit(HeadMove(self.best, changes, is_rewound=is_rewound))
+
+    def _stand_at(
+        self, block_hash: bytes, finalized: int, waiting: Iterable[bytes], bans: Mapping[bytes, float]
+    ) -> tuple[Move, Changes]:
+        move, changes = self._move(self._known(block_hash))
         self._tree.unfinalize(finalized)
         lost = [(block.hash, block.extrinsics) for block in move.retracted]
-        self.pool.replace(waiting, self.code.view(self.newest()), lost=lost)
-        self.moved_heads.emit(HeadMove(target, changes, is_rewound=True))
+        self.pool.replace(waiting, self.code.view(self.newest()), lost=lost, bans=bans)
+        return move, changes
 
     def _move(self, target: ServedBlock) -> tuple[Move, Changes]:
         """Return how the best branch changed, and what leads from the former best state to the one now."""
@@ -317,7 +361,7 @@ class ServedChain:
         for storage_key, changed in block.child_changes.items():
             self._children.setdefault(storage_key, TrieVersions()).note(block.number, changed)
 
-    def _finalize(self) -> None:
+    def finalize(self) -> None:
         """Make blocks final that are deep enough, and forget those that are older than what is kept."""
         number = self.best.number - self.finality_lag
         if self.most_final is not None:

@@ -1,17 +1,27 @@
 """A list of callbacks that hear of something."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
+
+from relaycast_node.line_rate import LineRate
 
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
+log.addFilter(LineRate())
+
 
 class Signal(Generic[T]):
-    """Calls all who are connected, in the order in which they came; they may come and go meanwhile."""
+    """Calls all who are connected, in the order in which they came; they may come and go meanwhile.
 
-    __slots__ = ("_callbacks",)
+    An exception of one of them is logged and counted in ``failures``. It ends neither the others nor the emitter.
+    """
+
+    __slots__ = ("_callbacks", "failures")
 
     def __init__(self) -> None:
+        self.failures = 0
         self._callbacks: dict[object, Callable[[T], None]] = {}
 
     def connect(self, callback: Callable[[T], None]) -> Callable[[], None]:
@@ -21,8 +31,20 @@ class Signal(Generic[T]):
         return lambda: self._callbacks.pop(token, None) and None
 
     def emit(self, value: T) -> None:
-        for callback in list(self._callbacks.values()):
-            callback(value)
+        self.failures += call_all(list(self._callbacks.values()), value)
 
     def __len__(self) -> int:
         return len(self._callbacks)
+
+
+def call_all(callbacks: Iterable[Callable[[T], None]], value: T) -> int:
+    """Call every callback whatever the others do; log those that fail, and return their number."""
+    failures = 0
+    for callback in callbacks:
+        try:
+            callback(value)
+        except Exception as error:
+            failures += 1
+            log.error("a listener failed: %s: %s", type(error).__name__, error)
+            log.debug("a listener failed", exc_info=error)
+    return failures

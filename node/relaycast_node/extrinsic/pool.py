@@ -150,6 +150,11 @@ class TransactionPool:
         return [transaction.data for transaction in self._graph.future_queue.members.values()]
 
     @property
+    def listener_failures(self) -> int:
+        """The number of times that a callback of one who follows an extrinsic failed."""
+        return self._watchers.failures
+
+    @property
     def bans(self) -> Mapping[bytes, float]:
         """The extrinsics that are banned, by hash, with the time when that ends."""
         return MappingProxyType(self._banned_until)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from relaycast_node.chain.signal import call_all
+
 MOST_BLOCKS_AWAITING_FINALITY = 512
 """The oldest block beyond these is given up: its extrinsics time out."""
 
@@ -60,6 +62,9 @@ class Watchers:
     """Callbacks by extrinsic hash, and the blocks whose extrinsics await finality."""
 
     def __init__(self) -> None:
+        self.failures = 0
+        """Times that a callback failed."""
+
         self._callbacks: dict[bytes, list[StatusCallback]] = {}
         self._unfinalized: dict[bytes, tuple[bytes, ...]] = {}
 
@@ -82,8 +87,7 @@ class Watchers:
         callbacks = self._callbacks.get(extrinsic_hash, [])
         if status.is_last:
             self._callbacks.pop(extrinsic_hash, None)
-        for callback in tuple(callbacks):
-            callback(status)
+        self.failures += call_all(tuple(callbacks), status)
 
     def in_block(self, block_hash: bytes, hashes: Iterable[bytes]) -> None:
         """Tell that a block holds these extrinsics, in this order."""

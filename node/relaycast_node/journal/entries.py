@@ -129,3 +129,6 @@ Entry = (
     | PaceEntry
     | FeedEntry
 )
+
+NO_INPUTS = (BeginEntry, TickEntry, TickDoneEntry, FeedEntry)
+"""Entries that nobody puts into the chains."""

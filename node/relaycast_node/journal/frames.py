@@ -64,9 +64,12 @@ def encode_frame(entry: Entry, *, index: int, milliseconds: int, safe: int) -> b
     return head + _digest(head, body) + body
 
 
-def whole_frames(data: bytes) -> Iterator[Frame]:
-    """Yield the frames of a file up to its end, or to its torn end; raises ``JournalDamaged``."""
-    at, index = 0, 0
+def whole_frames(data: bytes, *, first: int = 0) -> Iterator[Frame]:
+    """Yield the frames of a file up to its end, or to its torn end; raises ``JournalDamaged``.
+
+    ``data`` may begin behind the first frames of the file, with the one whose index is ``first``.
+    """
+    at, index = 0, first
     while (frame := _frame_at(data, at)) is not None and frame.index == index:
         yield frame
         at, index = frame.end, index + 1

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from relaycast_node.journal.entries import Entry
+from relaycast_node.chain.exceptions import ChainsHalted
+from relaycast_node.journal.entries import NO_INPUTS, Entry
 
 TakeBack = Callable[[], None]
 
@@ -26,16 +27,33 @@ class InputLog:
         self.position = 0
         """Bytes of the inputs that came before now, where they are kept."""
 
-    def note(self, entry: Entry) -> TakeBack:  # noqa: ARG002
+        self.kept_aside: str | None = None
+        """The file that keeps inputs which were dropped, where there is one."""
+
+        self._since_tick = 0
+
+    def note(self, entry: Entry) -> TakeBack:
         """Note an input that is about to take effect; return what takes it back."""
         self.now = self._clock()
-        return _nothing
+        if isinstance(entry, NO_INPUTS):
+            return _nothing
+        self._since_tick += 1
+        return self._take_back
 
-    def tick_done(self, heads: bytes) -> None:
+    def _take_back(self) -> None:
+        self._since_tick -= 1
+
+    def tick_done(self, heads: bytes) -> None:  # noqa: ARG002
         """Note that a tick has passed; ``heads`` is a digest of what it came to."""
+        self._since_tick = 0
 
-    def end(self, reason: str) -> None:
-        """Note nothing from here on: the chains can no longer be used, for ``reason``."""
+    def drop(self, relay_block: int, reason: str) -> int:  # noqa: ARG002
+        """Take back all that was noted since the last tick that passed, and return the number of inputs.
+
+        ``relay_block`` could not be built with them, for ``reason``.
+        """
+        dropped, self._since_tick = self._since_tick, 0
+        return dropped
 
     @contextmanager
     def noting(self, entry: Entry) -> Iterator[None]:
@@ -46,6 +64,18 @@ class InputLog:
         except Exception:
             take_back()
             raise
+
+
+class HaltedLog(InputLog):
+    """Takes no input, for ``reason``: whatever comes raises ``ChainsHalted``."""
+
+    def __init__(self, reason: str, position: int) -> None:
+        super().__init__()
+        self.position = position
+        self._reason = reason
+
+    def note(self, entry: Entry) -> TakeBack:  # noqa: ARG002
+        raise ChainsHalted(self._reason)
 
 
 def _nothing() -> None:

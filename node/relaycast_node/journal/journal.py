@@ -5,6 +5,7 @@ every answer follows from what is in the file. After the process was killed that
 is all blocks with what is in them, but not what came after the last tick. What cannot be written does not happen.
 """
 
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -12,12 +13,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from relaycast_ledger.staged_file import sync
-from relaycast_node.journal.entries import Entry, TickDoneEntry, TickEntry
+from relaycast_node.journal.dropped import FILE as DROPPED_FILE
+from relaycast_node.journal.dropped import keep_aside
+from relaycast_node.journal.entries import NO_INPUTS, BeginEntry, Entry, FeedEntry, TickDoneEntry, TickEntry
 from relaycast_node.journal.frames import MARK, Frame, encode_frame, whole_frames
 from relaycast_node.journal.input_log import InputLog, TakeBack
 from relaycast_trie.exceptions import RelaycastError
 
 FILE_MODE = 0o600
+
+log = logging.getLogger(__name__)
 
 
 class NotNoted(RelaycastError):
@@ -47,6 +52,13 @@ class InputJournal(InputLog):
         self.position = frames[-1].end if frames else 0
         self._count = self._safe = len(frames)
         self._broken: str | None = None
+        self.kept_aside = f"{file.parent.name}/{DROPPED_FILE}"
+        self._mark = 0, 0, 0
+        """Place, number of entries and time behind the last tick that passed."""
+
+        for frame in frames:
+            if isinstance(frame.entry, BeginEntry | TickDoneEntry):
+                self._mark = frame.end, frame.index + 1, frame.milliseconds
 
     @classmethod
     def open(cls, file: Path, *, clock: Callable[[], float] = time.monotonic) -> "tuple[InputJournal, list[Frame]]":
@@ -84,6 +96,8 @@ class InputJournal(InputLog):
         self._last, self.now = now, now / 1_000
         if isinstance(entry, TickEntry):
             self._make_safe()
+        elif isinstance(entry, BeginEntry | TickDoneEntry):
+            self._mark = self.position, self._count, self._last
         return lambda: self._cut(place, count, last)
 
     def tick_done(self, heads: bytes) -> None:
@@ -93,7 +107,29 @@ class InputJournal(InputLog):
         except NotNoted as error:
             self.end(error.reason)
 
+    def drop(self, relay_block: int, reason: str) -> int:
+        """Take back all entries since the last tick that passed; they are kept aside in a file beside this one.
+
+        What cannot be kept aside is dropped all the same.
+        """
+        place, count, last = self._mark
+        since = [it.entry for it in whole_frames(os.pread(self._handle, self.position - place, place), first=count)]
+        dropped = [entry for entry in since if not isinstance(entry, NO_INPUTS)]
+        if dropped:
+            try:
+                keep_aside(self.file.parent, dropped, relay_block=relay_block, reason=reason)
+            except OSError as error:
+                log.warning("%s cannot be written: %s", self.kept_aside, _reason(error))
+        self._cut(place, count, last)
+        with suppress(NotNoted):  # what cannot be noted here is noted at the end, or told again
+            for entry in since:
+                if isinstance(entry, FeedEntry):
+                    self.note(entry)
+        self._mark = self.position, self._count, self._last
+        return len(dropped)
+
     def end(self, reason: str) -> None:
+        """Note nothing from here on, for ``reason``."""
         self._broken = self._broken or reason
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
-from relaycast_node.chain.exceptions import ChainRefusal
+from relaycast_node.chain.exceptions import ChainRefusal, TickFailed
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import HeadMove, ServedChain
 from relaycast_node.extrinsic.pool_errors import PoolError
@@ -52,23 +52,36 @@ class OtherChains(RelaycastError):
 class _Replayed(InputLog):
     """Notes nothing: the time is that of the entry that is put in again."""
 
-    def note(self, entry: Entry) -> Callable[[], None]:  # noqa: ARG002
-        return lambda: None
+    def note(self, entry: Entry) -> Callable[[], None]:
+        now = self.now
+        take_back = super().note(entry)
+        self.now = now
+        return take_back
 
 
 class JournalReplay:
-    """Puts entries into chains that stand where the first of them came."""
+    """Puts entries into chains that stand where the first of them came.
 
-    def __init__(self, live: Live, *, progress: Progress | None = None) -> None:
+    ``kept_aside`` is the file that will keep inputs of a last tick that fails.
+    """
+
+    def __init__(self, live: Live, *, progress: Progress | None = None, kept_aside: str | None = None) -> None:
         self.ticks = 0
         """Ticks that have passed again."""
+
+        self.failed: TickFailed | None = None
+        """The last tick, where it fails: the chains stand behind the tick before it, without what came since."""
 
         self._live = live
         self._progress = progress
         self._log = _Replayed()
+        self._log.kept_aside = kept_aside
 
     def run(self, frames: Iterable[Frame]) -> None:
-        """Put entries in; raises ``OtherChains``, and what a tick raises that cannot pass."""
+        """Put entries in; raises ``OtherChains``.
+
+        A last tick that never was done may fail: see ``failed``.
+        """
         live, former = self._live, self._live.log
         live.log = self._log
         waiting = deque(frames)
@@ -78,11 +91,19 @@ class JournalReplay:
                 self._log.now = frame.milliseconds / 1_000
                 self._log.position = frame.end
                 if isinstance(frame.entry, TickEntry):
-                    self._pass_tick(list(_inside(waiting)))
+                    inside = list(_inside(waiting))
+                    try:
+                        self._pass_tick(inside)
+                    except TickFailed as failed:
+                        if any(isinstance(it.entry, TickEntry | TickDoneEntry) for it in waiting):
+                            raise OtherChains(frame.index, str(failed)) from None
+                        self.failed = failed
+                        return
                 else:
                     self._put_in(frame)
         finally:
-            live.log = former
+            if live.halted is None:
+                live.log = former
 
     def _pass_tick(self, inside: list[Frame]) -> None:
         if inside:
@@ -136,7 +157,7 @@ class JournalReplay:
             case RemoveEntry():
                 live.chain(entry.chain).remove(entry.hashes)
             case StoreEntry():
-                live.set_storage(entry.chain, dict(entry.values), child=entry.child)
+                live.set_storage(entry.chain, dict(entry.values), child=entry.child, is_checked=True)
             case PublishEntry():
                 live.publish(entry.chain, entry.key, entry.value, ttl=entry.ttl)
             case TravelEntry():

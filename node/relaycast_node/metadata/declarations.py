@@ -19,7 +19,14 @@ from relaycast_node.metadata.python_types import attribute_docs, docs_of
 from relaycast_pallets.balances.pallet import HoldReason
 from relaycast_pallets.frame.dispatch import DispatchError, Origin
 from relaycast_pallets.frame.events import Event
-from relaycast_pallets.frame.typed_storage import StorageDoubleMap, StorageMap, StorageValue
+from relaycast_pallets.frame.typed_storage import (
+    StorageCodec,
+    StorageDoubleMap,
+    StorageHasher,
+    StorageMap,
+    StorageValue,
+)
+from relaycast_trie.exceptions import CodecError
 from relaycast_xcm.primitives import Rust
 
 StorageItem = StorageValue[Any] | StorageMap[Any, Any] | StorageDoubleMap[Any, Any, Any]
@@ -122,6 +129,35 @@ def storage_in(holder: object) -> Iterator[DeclaredStorage]:
             yield DeclaredStorage(value, DocstringPlace(type(holder), name))
         elif name in {"storage", "inbound"}:
             yield from storage_in(value)
+
+
+def ensure_key(item: StorageItem, key: bytes) -> None:
+    """Raise ``ValueError`` unless a raw key that begins with the item's prefix is one of its keys."""
+    rest = key[len(item.prefix) :]
+    if isinstance(item, StorageValue):
+        if rest:
+            raise ValueError(f"expected 0x{item.prefix.hex()} alone, it holds one value")
+    elif isinstance(item, StorageMap):
+        _ensure_hashed(item.hasher, item.key_codec, rest)
+    else:
+        split = item.split - len(item.prefix)
+        _ensure_hashed(item.first_hasher, item.first_codec, rest[:split])
+        _ensure_hashed(item.second_hasher, item.second_codec, rest[split:])
+
+
+def _ensure_hashed(hasher: StorageHasher, codec: StorageCodec[Any], hashed: bytes) -> None:
+    expected = f"expected a {codec.name} hashed with {hasher.name}"
+    if not hasher.keeps_key:
+        if len(hashed) != hasher.hash_bytes:
+            raise ValueError(f"{expected}, {hasher.hash_bytes} bytes, got {len(hashed)}")
+        return
+    encoded = hasher.key_in(hashed)
+    try:
+        codec.decode(encoded)
+    except (CodecError, ValueError) as error:
+        raise ValueError(f"{expected}: {error}") from None
+    if hasher.digest(encoded) != hashed:
+        raise ValueError(f"{expected}, the hash is that of another key")
 
 
 def _attributes(holder: object) -> Iterator[tuple[str, Any]]:

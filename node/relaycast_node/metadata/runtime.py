@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 from relaycast_node.extrinsic.decoded_call import DecodedCall
-from relaycast_node.metadata.declarations import DeclaredPallet, storage_in
+from relaycast_node.metadata.declarations import DeclaredPallet, StorageItem, ensure_key, storage_in
 from relaycast_node.metadata.portable_types import Case, Field, PortableRegistry, PortableType, Variants
 from relaycast_node.metadata.python_types import docs_of
 from relaycast_node.metadata.rust_syntax import CaseSyntax, Declaration, FieldSyntax, Named, parse_declarations
@@ -22,6 +22,10 @@ PARTS = {CALL: "Call", EVENT: "Event", ERROR: "Error"}
 """What each pallet's part of an outer enum is called."""
 
 MODULE_ERROR_BYTES = 4
+ITEM_BYTES = 32
+"""What every key of a storage item begins with."""
+
+SHOWN_BYTES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,29 @@ class Runtime:
     def decode(self, spelling: str, data: bytes) -> Any:
         """Return the value of a type that all of ``data`` encodes; raises ``CodecError``."""
         return self.codec.decode(self.types.spelled(spelling), data)
+
+    def check_value(self, key: bytes, value: bytes | None) -> None:
+        """Raise ``ValueError`` where ``key`` stands under a storage item that has no such key, or no such value.
+
+        ``None`` removes the key, which every item allows: pallets take it for their default, or for nothing.
+        """
+        item = self._items.get(key[:ITEM_BYTES])
+        if item is None or value is None:
+            return
+        name = ".".join(item.name)
+        try:
+            ensure_key(item, key)
+        except ValueError as error:
+            raise ValueError(f"the key 0x{_short(key)} under {name}: {error}") from None
+        try:
+            item.codec.decode(value)
+            self.decode(item.codec.name, value)
+        except (CodecError, ValueError) as error:
+            raise ValueError(f"{name}: got 0x{_short(value)}, expected a {item.codec.name}: {error}") from None
+
+    @cached_property
+    def _items(self) -> dict[bytes, StorageItem]:
+        return {it.item.prefix: it.item for pallet in self.pallets for it in pallet.storage}
 
     def _error_variant(self, error: DispatchError) -> tuple[str, Any]:
         """Return the variant of ``DispatchError`` that a refusal is."""
@@ -186,3 +213,7 @@ def _era() -> Declaration:
     byte = (FieldSyntax(None, Named("u8")),)
     mortal = tuple(CaseSyntax(f"Mortal{index}", index, byte) for index in range(1, 256))
     return Declaration(("sp_runtime", "generic", "era", "Era"), cases=(CaseSyntax("Immortal", 0), *mortal))
+
+
+def _short(data: bytes) -> str:
+    return data.hex() if len(data) <= SHOWN_BYTES else f"{data[:SHOWN_BYTES].hex()}... ({len(data):,} bytes)"

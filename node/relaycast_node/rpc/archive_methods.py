@@ -10,7 +10,7 @@ import msgspec
 from relaycast_node.chain.exceptions import ChainRefusal, UnknownBlock
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.method_table import MethodGroup
-from relaycast_node.rpc.parameters import U32, AnyJson, BlockHash, HexBytes, Misfit, reader_of
+from relaycast_node.rpc.parameters import U32, AnyJson, BlockHash, HexBytes, Misfit, ensure_known, reader_of
 from relaycast_node.rpc.rpc_error import invalid_params
 from relaycast_node.rpc.served import Served
 from relaycast_node.rpc.session import Subscription
@@ -155,6 +155,7 @@ def _wanted(item: Any, place: str) -> Wanted:
     """Return the prefix, kind and child trie of one item."""
     if not isinstance(item, dict):
         raise invalid_params(place, item, "an object with key and returnType")
+    ensure_known(place, item, ("key", "returnType", "childTrieKey"))
     kind = item.get("returnType", VALUE)
     if kind not in (VALUE, HASH):  # not a set: lists and objects have no hash
         raise invalid_params(f"{place}.returnType", kind, "value or hash")

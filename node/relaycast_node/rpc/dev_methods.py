@@ -11,8 +11,8 @@ from relaycast_node.block_time import block_time_of, block_time_text
 from relaycast_node.rpc.author_methods import submitted
 from relaycast_node.rpc.header_json import hexed, hexed_or_null
 from relaycast_node.rpc.method_table import MethodGroup
-from relaycast_node.rpc.parameters import U32, AnyJson, BlockHash, HexBytes, Misfit, reader_of
-from relaycast_node.rpc.rpc_error import client_error, invalid_params
+from relaycast_node.rpc.parameters import U32, AnyJson, BlockHash, HexBytes, Misfit, ensure_known, reader_of
+from relaycast_node.rpc.rpc_error import INVALID_PARAMS, RpcError, client_error, invalid_params
 from relaycast_node.rpc.served import Served
 from relaycast_node.rpc.session import ClientLeft, RpcSession
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
@@ -23,6 +23,7 @@ from relaycast_xcm import ParaId
 GROUP = MethodGroup()
 
 MOST_NEW_BLOCKS = 1_000
+NEW_BLOCK_OPTIONS = ("count", "calls", "transactions")
 KEY_BYTES = 32
 
 _hex = reader_of(HexBytes)
@@ -38,6 +39,7 @@ async def new_block(
     may build blocks or move the head there. No further blocks are built for a client that left.
     """
     if isinstance(count, dict):
+        ensure_known("count", count, NEW_BLOCK_OPTIONS)
         wanted, calls = count.get("count", 1), _calls_in(count, calls)
     else:
         wanted = 1 if count is None else count
@@ -55,8 +57,8 @@ async def new_block(
 @GROUP.method("dev_setBlockTime")
 def set_block_time(served: Served, block_time: AnyJson) -> str:
     """Set the pace of the clock and return it as text; a number is milliseconds."""
-    text = f"{block_time}ms" if type(block_time) is int else block_time
     try:
+        text = f"{block_time}ms" if type(block_time) is int else block_time
         served.live.block_time = block_time_of(text if isinstance(text, str) else "")
     except ValueError as error:
         raise invalid_params("blockTime", block_time, str(error)) from None
@@ -177,7 +179,7 @@ def set_storage(served: Served, values: AnyJson, child_storage_key: HexBytes | N
     try:
         served.live.set_storage(served.chain.para_id, written, child=name)
     except ValueError as error:
-        raise invalid_params("values", pairs, str(error)) from None
+        raise RpcError(INVALID_PARAMS, "Invalid params", f"values: {error}") from None
     return len(written)
 
 

@@ -18,9 +18,9 @@ from relaycast_trie import CHILD_STORAGE_PREFIX
 GROUP = MethodGroup()
 
 EXPECTED_BLOCK = "the hash of a block, its number on the best branch, or a negative number of blocks to go back"
-EXPECTED_TIME = "milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z"
-LAST_MILLISECOND = 253_402_300_799_999
-"""The end of the year 9999."""
+EXPECTED_TIME = "milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z, before 2200-01-01T00:00:00Z"
+LAST_MILLISECOND = 7_258_118_399_999
+"""The end of the year 2199. Event logs count nanoseconds in 64 bits, up to 2262: there is room for later blocks."""
 
 EXPECTED_SNAPSHOT = "the id of a snapshot"
 
@@ -124,4 +124,7 @@ def _milliseconds(given: AnyJson) -> int:
         time = datetime.fromisoformat(given)
     except (TypeError, ValueError):
         raise invalid_params("date", given, EXPECTED_TIME) from None
-    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1_000)
+    milliseconds = round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1_000)
+    if milliseconds > LAST_MILLISECOND:
+        raise invalid_params("date", given, EXPECTED_TIME)
+    return milliseconds

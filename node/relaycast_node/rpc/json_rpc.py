@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from relaycast_node.chain.exceptions import ChainsHalted, TickFailed
 from relaycast_node.journal.journal import NotNoted
 from relaycast_node.rpc.method_table import MethodTable
 from relaycast_node.rpc.parameters import arguments
@@ -25,6 +26,8 @@ from relaycast_node.rpc.rpc_error import (
     TOO_BIG_REQUEST,
     TOO_BIG_RESPONSE,
     RpcError,
+    admins_only,
+    client_error,
     invalid_request,
     method_not_found,
     missing_node,
@@ -41,6 +44,9 @@ MOST_REQUEST_BYTES = MOST_RESPONSE_BYTES = 15 * 1024 * 1024
 
 MOST_BATCH = 10_000
 """Requests in one batch."""
+
+FOR_ADMINS = "dev_"
+"""What methods begin with that change all chains, or show what no other node does."""
 
 Id = str | int | None
 _encoder = msgspec.json.Encoder()
@@ -154,6 +160,8 @@ class JsonRpc:
         method = self.table.find(request.method)
         if method is None:
             raise method_not_found(request.method, self.table.names if session.takes_hint() else ())
+        if session.denied is not None and request.method.startswith(FOR_ADMINS):
+            raise admins_only(request.method, session.denied)
         if method.unsubscribes:
             given = request.params
             first = next(iter(given.values() if isinstance(given, dict) else given or ()), None)
@@ -189,6 +197,8 @@ def _failure(method: str, error: Exception) -> RpcError:
         return RpcError(INTERNAL_ERROR, "Internal error", str(error))
     if isinstance(error, MissingNode):
         return missing_node(error)
+    if isinstance(error, TickFailed | ChainsHalted):
+        return client_error(str(error))
     log.error("%s failed", method, exc_info=error)
     return RpcError(INTERNAL_ERROR, "Internal error")
 

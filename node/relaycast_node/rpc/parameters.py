@@ -1,7 +1,8 @@
 """Parameters of methods: JSON values in, bytes and numbers out, by the annotations of a method's function.
 
 Law: a value that does not fit is one ``-32602`` that names the parameter, its value and what was expected. Numbers may
-come as JSON numbers or in hexadecimal. Parameters beyond those that a method takes are passed over, as a node does.
+come as JSON numbers or in hexadecimal. Parameters beyond those that a method takes are passed over, as a node does;
+names that it does not know are refused, for a slip in one would leave the parameter at its default.
 """
 
 import re
@@ -204,6 +205,7 @@ def expected_of(function: Callable[..., Any], *, skip: int) -> tuple[Expected, .
 def arguments(expected: Sequence[Expected], given: Sequence[Any] | Mapping[str, Any] | None) -> list[Any]:
     """Return the arguments for a function; ``given`` by place or by name, in camel case or with underscores."""
     if isinstance(given, Mapping):
+        ensure_known("params", given, [name for it in expected for name in dict.fromkeys((it.json_name, it.name))])
         given = [given.get(it.json_name, given.get(it.name)) for it in expected]
     elif given is None:
         given = ()
@@ -213,6 +215,13 @@ def arguments(expected: Sequence[Expected], given: Sequence[Any] | Mapping[str, 
             raise _missing(missing)
         found.append(missing.default)
     return found
+
+
+def ensure_known(place: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Raise ``RpcError`` for a member of an object that is none of those ``known``."""
+    for name in given:
+        if name not in known:
+            raise invalid_params(place, name, f"members named {', '.join(known)}" if known else "no members")
 
 
 def _missing(expected: Expected) -> RpcError:

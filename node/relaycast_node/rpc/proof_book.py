@@ -1,6 +1,6 @@
 """The relay proofs of the last parachain blocks: as collected, as pruned, and what each node is there for.
 
-A listener of the chains. What a node is for is worked out when somebody asks. A guest's collator prunes nothing, and
+What a node is for is worked out when somebody asks. A guest's collator prunes nothing, and
 what its nodes are for is not known here: its proof comes without tries.
 """
 
@@ -33,12 +33,11 @@ class ProofOfBlock:
 
 
 class ProofBook:
-    """Listens to ``chains`` and keeps what the proofs of their last blocks follow from."""
+    """Keeps what the proofs of the last blocks of ``chains`` follow from; ``hear`` takes the facts of whole ticks."""
 
     def __init__(self, chains: Chains) -> None:
         self._chains = chains
         self._built: dict[ParaId, deque[BlockBuilt | GuestBuilt]] = {}
-        chains.listeners.append(self.hear)
 
     def hear(self, fact: Fact) -> None:
         """Keep a block that was built; a block at the height of an earlier one takes its place."""

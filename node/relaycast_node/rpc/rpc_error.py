@@ -67,6 +67,12 @@ def method_not_found(name: str, known: Collection[str]) -> RpcError:
     return RpcError(METHOD_NOT_FOUND, "Method not found", f"{shown(name)}: {hint}")
 
 
+def admins_only(name: str, caller: str) -> RpcError:
+    """Return what a node says of a method that it does not let everybody call."""
+    reason = f"{name} needs a token with role=admin, the token of {shown(caller)} has role=user"
+    return RpcError(METHOD_NOT_FOUND, "RPC call is unsafe to be called externally", reason)
+
+
 def client_error(reason: str) -> RpcError:
     """Return what a node says when its client refuses."""
     return RpcError(CLIENT_ERROR, f"Client error: {reason}")

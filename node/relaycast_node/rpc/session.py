@@ -221,7 +221,8 @@ class RpcSession:
     """One client of one chain; without ``subscribes`` it is asked and answered once, as over HTTP.
 
     ``has_left`` says whether its connection is gone. ``admit`` takes a number of requests beside those that were
-    admitted already, and returns why they come too fast, else ``None``. ``clock`` gives seconds.
+    admitted already, and returns why they come too fast, else ``None``. ``clock`` gives seconds. ``denied`` names the
+    client where the ``dev_*`` methods are not for it.
     """
 
     def __init__(
@@ -232,9 +233,11 @@ class RpcSession:
         has_left: Callable[[], bool] = lambda: False,
         admit: Callable[[int], object | None] = lambda _: None,
         clock: Callable[[], float] = perf_counter,
+        denied: str | None = None,
     ) -> None:
         self.has_left = has_left
         self.admit = admit
+        self.denied = denied
         self._clock = clock
         self._turn_ends = clock()
         self._hints = MOST_HINTS

@@ -13,7 +13,7 @@ from typing import Any
 
 from relaycast_node.rpc.faces import ChainFace, StateFace
 from relaycast_node.rpc.header_json import hexed
-from relaycast_node.rpc.parameters import HexBytes, Misfit, reader_of
+from relaycast_node.rpc.parameters import HexBytes, Misfit, ensure_known, reader_of
 from relaycast_node.rpc.rpc_error import invalid_params
 from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_trie import CHILD_STORAGE_PREFIX, Branch, blake2_256
@@ -58,6 +58,7 @@ def queries_of(items: list[Any], *, are_paged: bool = False) -> list[StorageQuer
 def _query(item: Any, place: str, *, is_paged: bool) -> StorageQuery:
     if not isinstance(item, dict):
         raise invalid_params(place, item, "an object with key and type")
+    ensure_known(place, item, ("key", "type", START))
     key = _bytes_in(item, "key", place)
     kind = item.get("type")
     if kind not in TYPES:

@@ -1,5 +1,6 @@
 """What clients see when the chains go back: other heads, returned transactions, snapshots, another time."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,9 @@ from relaycast_collator import Chains
 from relaycast_collator.collator import Pace
 from relaycast_node.live import MOST_SNAPSHOTS, Live
 from relaycast_node.rpc.node_face import NodeFace
+from relaycast_node.rpc.rpc_error import RpcError
+from relaycast_node.rpc.storage_queries import queries_of
+from relaycast_pallets.frame.typed_storage import storage_prefix
 from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS, SLOT_MILLISECONDS
 
 Ask = Callable[..., Any]
@@ -289,3 +293,59 @@ def test_a_parachain_of_two_blocks_a_tick_is_final_with_the_relay_chain() -> Non
     assert (live.relay.finalized.number, parachain.finalized.number, parachain.best.number) == (4, 8, 12)
     live.set_head(live.relay, live.relay.finalized.hash)
     assert parachain.best.number == 8
+
+
+@pytest.mark.parametrize(
+    "date", ["2200-01-01T00:00:00Z", "2263-01-01T00:00:00Z", "9999-12-31T23:59:59Z", 7_258_118_400_000]
+)
+def test_a_time_beyond_what_event_logs_count_is_refused(ask: Ask, live: Live, date: object) -> None:
+    code, _, data = ask("dev_timeTravel", date)
+    assert code == -32602
+    assert "before 2200-01-01T00:00:00Z" in data
+    assert ask("dev_timeTravel", "2199-12-31T23:59:00Z") == 7_258_118_340_000
+    ask("dev_newBlock", 20)
+    assert live.relay.best.number == 20
+
+
+def test_a_failed_block_is_answered_with_the_reason_and_the_chains_stand(ask: Ask, live: Live) -> None:
+    ask("dev_newBlock", 2)
+    live.set_storage(None, {storage_prefix("Timestamp", "Now"): b"\xff"}, is_checked=True)
+    code, message, data = ask("dev_newBlock")
+    assert (code, data) == (4003, None)
+    assert message.startswith("Client error: relay block 3 could not be built: a u64 has 8 bytes")
+    assert message.endswith("the chains stand at relay block 2, the input since then was dropped")
+    ask("dev_newBlock")
+    assert live.relay.best.number == 3
+
+
+def test_a_value_that_a_pallet_cannot_read_is_refused_with_its_item(ask: Ask) -> None:
+    key = f"0x{storage_prefix('Timestamp', 'Now').hex()}"
+    assert ask("dev_setStorage", [[key, "0xff"]]) == (
+        -32602,
+        "Invalid params",
+        "values: Timestamp.Now: got 0xff, expected a u64: a u64 has 8 bytes, got 1 at byte 0",
+    )
+    _, _, data = ask("dev_setStorage", [["0x" + "00" * 40_000, "0x"]])
+    assert data == "values: a key has at most 32,767 bytes, got 40,000"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "known"),
+    [
+        ("dev_newBlock", [{"cuont": 2}], "count: got 'cuont', expected members named count, calls, transactions"),
+        ("dev_newBlock", {"cuont": 2}, "params: got 'cuont', expected members named count, calls"),
+        ("dev_publish", {"publisher": 2000, "key": "k", "value": "0x", "tll": 1}, "params: got 'tll', expected"),
+        ("system_chain", {"x": 1}, "params: got 'x', expected no members"),
+    ],
+)
+def test_members_that_no_method_knows_are_refused_by_name(
+    raw: Any, live: Live, method: str, params: Any, known: str
+) -> None:
+    answer = raw(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+    assert answer["error"]["data"].startswith(known)
+    assert live.relay.best.number == 0
+
+
+def test_members_of_a_storage_query_are_refused_by_name() -> None:
+    with pytest.raises(RpcError, match=r"items\[0\]: got 'paginationStartkey', expected members named key, type, pag"):
+        queries_of([{"key": "0x", "type": "value", "paginationStartkey": "0x"}], are_paged=True)

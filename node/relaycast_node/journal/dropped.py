@@ -1,0 +1,57 @@
+"""Inputs that were dropped with a tick that failed, as lines of JSON in a file beside the journal.
+
+Law: the file is for people. Nothing reads it back, and its size is bounded: beyond ``MOST_BYTES`` it becomes the old
+one, of which there is one. A long value is cut, and its length is told.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from relaycast_node.journal.entries import Entry
+
+FILE, OLD_FILE = "dropped.jsonl", "dropped.old.jsonl"
+FILE_MODE = 0o600
+MOST_BYTES = 16 * 1024 * 1024
+MOST_LINES = 1_000
+"""Inputs of one tick that are written, the newest; of the others the number."""
+
+MOST_VALUE_BYTES = 16_384
+
+
+def keep_aside(folder: Path, entries: Sequence[Entry], *, relay_block: int, reason: str) -> None:
+    """Append a line for each input that was dropped since ``relay_block`` failed with them; raises ``OSError``."""
+    data = b"".join(_lines(entries, relay_block, reason))
+    file = folder / FILE
+    with suppress(FileNotFoundError):
+        if file.stat().st_size + len(data) > MOST_BYTES:
+            file.rename(folder / OLD_FILE)
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+    with os.fdopen(handle, "ab") as opened:
+        opened.write(data)
+        opened.flush()
+        os.fdatasync(opened.fileno())
+
+
+def _lines(entries: Sequence[Entry], relay_block: int, reason: str) -> Iterator[bytes]:
+    common = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "relayBlock": relay_block, "reason": reason}
+    newest = entries[-MOST_LINES:]
+    if len(newest) < len(entries):
+        yield msgspec.json.encode({**common, "input": "more", "count": len(entries) - len(newest)}) + b"\n"
+    for entry in newest:
+        shown = {name: _shown(getattr(entry, name)) for name in entry.__struct_fields__}
+        line = msgspec.json.encode({**common, "input": entry.__struct_config__.tag, **shown})
+        yield line[: MOST_BYTES // 4] + b"\n"
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, bytes):
+        cut = f"... ({len(value):,} bytes)" if len(value) > MOST_VALUE_BYTES else ""
+        return f"0x{value[:MOST_VALUE_BYTES].hex()}{cut}"
+    if isinstance(value, list | tuple):
+        return [_shown(it) for it in value[:MOST_LINES]]
+    return value
