@@ -19,6 +19,7 @@ from relaycast_spark.parquet_footer import SPARK_SCHEMA
 from relaycast_spark.proof_jobs import remove_leftovers, write_table
 from relaycast_spark.proof_parts import ranges
 from relaycast_spark.table_places import Store, TablePlace, read_parquet, refuse_unshared
+from synced_places import synced_places
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -236,3 +237,15 @@ def test_ranges_made_on_other_terms_are_made_again(
     monkeypatch.undo()
     assert execute(["prove", str(state), "--count", "30", "--keys", "3", "--out", str(out)]) == 0
     assert {len(row["keys"]) for row in pq.read_table(out).to_pylist()} == {3}
+
+
+def test_a_table_is_on_disk_before_it_has_its_name(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = synced_places(monkeypatch)
+    place = TablePlace(str(tmp_path / "table"))
+    write_table(spark.range(10), place, stage="written", rows=10)
+    files = {file.name for file in place.path.iterdir()}
+    assert {Path(it).name for it in synced[:-1]} >= files
+    assert all(Path(it).name in files or ".staging" in Path(it).name for it in synced[:-1])
+    assert synced[-1] == str(tmp_path)
