@@ -1,7 +1,7 @@
 """An event of the log.
 
-Law: a record never changes. ``seq`` is the only order: dense from 1, in the order of appends, never used twice.
-Headers are only ever appended to, by whoever hands an event on.
+Law: a record never changes. ``seq`` is the only order: dense from the first one on, in the order of appends, never used
+twice. Headers are only ever appended to, by whoever hands an event on.
 """
 
 from dataclasses import dataclass
