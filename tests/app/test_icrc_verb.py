@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -217,6 +217,33 @@ def test_a_listener_prints_each_event_confirms_it_and_stops_its_subscription(
         icrc("call", "icrc72_publish", f"vec {{{sent}}}", "--as", "alice")
         assert [it["number"] for it in lines_of(process, 2)] == [5, 7]
         stopped(process, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_listener_goes_on_when_the_server_starts_again(tmp_path: Path, relaycast: Command, is_kept: bool) -> None:
+    namespace, data = "com.example.again", tmp_path / "data" if is_kept else None
+    register = ("icrc", "call", "icrc72_register_publication", registered(namespace), "--as", "alice")
+    publish = ("icrc", "call", "icrc72_publish", "--as", "alice")
+    with ExitStack() as ends:
+        with rc.serve("oracle", allow_sink=["127.0.0.1"], data=data) as chains:
+            url, port = chains.http_url, int(chains.http_url.rpartition(":")[2])
+            relaycast(*register, "--url", url)
+            process, _ = ends.enter_context(listening(url, namespace, "--as", "bob"))
+            relaycast(*publish, f"vec {{{event(1, namespace)}}}", "--url", url)
+            assert [it["number"] for it in lines_of(process, 1)] == [1]
+        with rc.serve("oracle", allow_sink=["127.0.0.1"], data=data, port=port) as chains:
+            relaycast(*register, "--url", url)
+            if not is_kept:
+                other = f'vec {{record {{namespace = "{namespace}"; config = vec {{}}; memo = null}}}}'
+                carol = ("icrc", "call", "icrc72_register_subscription", other, "--as", "carol")
+                assert "Ok" in relaycast(*carol, "--url", url).out
+                assert process.stderr is not None
+                line = "relaycast: the server no longer has the subscription: subscribing again\n"
+                assert process.stderr.readline() == line
+                assert process.stderr.readline().startswith("listening: subscription ")
+            relaycast(*publish, f"vec {{{event(2, namespace)}}}", "--url", url)
+            assert [it["number"] for it in lines_of(process, 1)] == [2]
+            assert stopped(process) == ""
 
 
 def test_a_listener_gets_a_replay_of_what_it_missed(oracle: ServedNetwork, icrc: Command) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
@@ -98,7 +99,8 @@ def listen(
     """Subscribe to a namespace and print each event as one line of JSON, until Ctrl-C stops the subscription.
 
     The server calls back on this machine: start it with --allow-sink 127.0.0.1. Events that come between two runs with
-    the same --as are not repeated: --replay asks for them.
+    the same --as are not repeated: --replay asks for them. When the server restarts with its --data, it goes on behind
+    the last event; without, this subscribes again.
 
     Example: relaycast icrc listen io.relaycast.data.published --filter "$.publisher == 2000"
 
@@ -152,11 +154,17 @@ async def _listen(asked: "Listening", url: str, caller: bytes | None, token: str
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
+    ended = asyncio.create_task(stopped.wait())
     try:
-        async with listener(url, asked, print_line, caller=caller, token=token, port=port) as said:
-            print(f"listening: {said}; Ctrl-C stops", file=sys.stderr, flush=True)
-            await stopped.wait()
+        while not stopped.is_set():
+            async with listener(url, asked, print_line, caller=caller, token=token, port=port) as (said, forgotten):
+                print(f"listening: {said}; Ctrl-C stops", file=sys.stderr, flush=True)
+                await asyncio.wait({ended, forgotten}, return_when=asyncio.FIRST_COMPLETED)
+            if not stopped.is_set():
+                print("relaycast: the server no longer has the subscription: subscribing again", file=sys.stderr)
+                asked = replace(asked, replay=None)
     finally:
+        ended.cancel()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
     if broken:

@@ -15,7 +15,7 @@ from typing import Any
 from relaycast.refusal import BadInput, one_line, shown
 from relaycast.serve.server_connection import ServerConnection
 from relaycast.tls_mistakes import tls_mistake
-from relaycast_gateway.candid import Present, Variant
+from relaycast_gateway.candid import Present, Principal, Variant
 from relaycast_gateway.icrc.candypath.compiled import candy_path
 from relaycast_gateway.icrc.canister import CallRefused
 from relaycast_gateway.icrc.http.canister_host import CanisterHost, NoCanisterServer
@@ -31,6 +31,9 @@ from relaycast_gateway.rfc3339 import format_time
 
 STOPPING_SECONDS = 5.0
 """For the server to hear that a subscription is stopped."""
+
+CHECK_SECONDS = 2.0
+"""Between two looks at whether the server still has the subscription."""
 
 CONFIRMING_SECONDS = 0.2
 """For the last confirmations: they go out a moment after the events."""
@@ -102,10 +105,10 @@ def shown_event(event: NotifiedEvent) -> dict[str, Any]:
 @asynccontextmanager
 async def listener(
     url: str, asked: Listening, print_line: Callable[[str], None], *, caller: bytes | None, token: str | None, port: int
-) -> AsyncIterator[str]:
+) -> AsyncIterator[tuple[str, "asyncio.Task[None]"]]:
     """Subscribe, and print a line for each event until the block ends; yields what is listened to and where.
 
-    Raises ``BadInput``.
+    With it comes a task that ends when the server no longer has the subscription. Raises ``BadInput``.
     """
     url = ServerConnection(url).url
     own = caller
@@ -115,10 +118,13 @@ async def listener(
         async with CanisterHost.connected(url, principal=own, token=token, port=port) as host:
             listens = _Listener(host, asked, print_line)
             number = await listens.begin()
+            forgotten = asyncio.create_task(listens.until_forgotten(number))
             try:
-                yield f"subscription {number} of {principal_text(host.principal)} at {host.url}"
+                yield f"subscription {number} of {principal_text(host.principal)} at {host.url}", forgotten
             finally:
-                await listens.end(number)
+                if not forgotten.done():
+                    forgotten.cancel()
+                    await listens.end(number)
     except NoCanisterServer as error:
         if error.status == 401:
             raise BadInput("--token-file", "no token that the server knows", "a file with one") from None
@@ -162,10 +168,20 @@ class _Listener:
                 raise BadInput("--replay", got, "a range that can be replayed") from None
         return int(number)
 
+    async def until_forgotten(self, number: int) -> None:
+        """Return once the server answers that it has no such subscription, as after a start without its data."""
+        host = self._host
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            with suppress(CallRefused):
+                (found,) = await host.call(host.principal, host.orchestrator, "icrc72_get_subscription", [number])
+                if found is None or found["subscriber"] != Principal(host.principal):  # numbers begin again, too
+                    return
+
     async def end(self, number: int) -> None:
         """Stop the subscription, as far as the server can be reached."""
         await asyncio.sleep(CONFIRMING_SECONDS)
-        with suppress(CallRefused, TimeoutError):
+        with suppress(CallRefused, TimeoutError, BadInput):  # one that the server does not have is stopped
             async with asyncio.timeout(STOPPING_SECONDS):
                 await self._update(number, newStopped=True)
 
