@@ -28,7 +28,7 @@ OTHER_FILES = 256
 """File handles for what is no connection of a client: journal, log, stores, connections to sinks."""
 
 ACCEPTED_IN_A_TURN = 64
-"""Connections of one port after which others have their turn."""
+"""Connections of one port after which others have their turn, and those that were dropped close."""
 
 PAUSE_SECONDS = 1.0
 """Between two tries to accept where the system has no file handle or no memory left."""
@@ -260,7 +260,7 @@ class Listener:
 
     def _accept(self, listening: socket.socket) -> None:
         assert self._loop is not None
-        for _ in range(ACCEPTED_IN_A_TURN):
+        for _ in range(min(ACCEPTED_IN_A_TURN, max(self.gate.limits.most_new_of_one // 4, 1))):
             try:
                 accepted, address = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
