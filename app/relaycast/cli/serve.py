@@ -157,6 +157,7 @@ def serve(
     from relaycast.serve.gateway_face import icrc_settings, open_gateway, router_config  # noqa: PLC0415
     from relaycast.serve.kept_chains import keeping  # noqa: PLC0415
     from relaycast.serve.network import living  # noqa: PLC0415
+    from relaycast.serve.request_log import limited_log  # noqa: PLC0415
     from relaycast.serve.request_rates import REQUESTS_A_SECOND, RequestRates  # noqa: PLC0415
     from relaycast.serve.server import Server, ensure_closed, tls_of  # noqa: PLC0415
 
@@ -184,7 +185,7 @@ def serve(
         rates=RequestRates(REQUESTS_A_SECOND if rate_limit is None else rate_limit),
         dialect=dialect,
     )
-    with keeping(network, data, gateway, progress=_Again(), accept_loss=accept_loss):
+    with limited_log(), keeping(network, data, gateway, progress=_Again(), accept_loss=accept_loss):
         _tell_kept(network.live.relay.best.number, gateway if data else None)
         asyncio.run(_run(server, host, port, rawsocket_port, tls))
     print("stopped", flush=True)
