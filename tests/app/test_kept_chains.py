@@ -24,6 +24,7 @@ from relaycast.serve.in_process import ServedNetwork
 from relaycast.serve.kept_chains import keeping
 from relaycast_gateway.cloudevents.event import attributes_of
 from relaycast_gateway.log import EventLog
+from relaycast_node.chain.exceptions import TickFailed
 from relaycast_node.journal.entries import FeedEntry, TickEntry
 from relaycast_node.journal.frames import Frame, encode_frame, whole_frames
 from relaycast_node.live import Live
@@ -228,10 +229,13 @@ def test_events_of_a_tick_that_failed_are_not_announced(tmp_path: Path) -> None:
                 raise RuntimeError("no block")
 
         live.chains.listeners.append(fail)
-        with pytest.raises(RuntimeError, match="no block"):
+        with pytest.raises(TickFailed, match="no block"):
             live.new_block()
+        live.chains.listeners.remove(fail)
+        live.new_block()
     build(tmp_path, 1)
     ensure_no_gap_and_no_double(tmp_path)
+    assert max(map(len, blocks_in_log(tmp_path).values())) == 4
 
 
 class FeedEntryOfBefore(Struct, frozen=True, array_like=True, tag="feed"):
