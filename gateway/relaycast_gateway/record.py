@@ -6,9 +6,11 @@ twice. Headers are only ever appended to, by whoever hands an event on.
 
 from dataclasses import dataclass
 from typing import NamedTuple
+from urllib.parse import quote
 
 from relaycast_gateway import crockford
-from relaycast_gateway.icrc16 import Icrc16
+from relaycast_gateway.icrc16 import Icrc16, Tag
+from relaycast_gateway.principal import principal_text
 
 MOST_PUBLICATION_ID = 1 << 53
 """WAMP's ids are drawn from 1 to this."""
@@ -18,6 +20,13 @@ Headers = tuple[tuple[str, Icrc16], ...]
 
 REALM_HEADER = "wamp:realm"
 """First header of an event that belongs to a WAMP realm of its own: the other faces do not show it."""
+
+
+SOURCE_HEADER = "ce:source"
+"""Header with the path of the chain that an event is of."""
+
+PRINCIPALS = "/principal/"
+"""Beginning of the sources of all events that are of no chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,21 @@ class EventRecord(NamedTuple):
     def text_id(self) -> str:
         """``event_id`` as Crockford Base32: its form in every text."""
         return crockford.encode(self.event_id)
+
+    @property
+    def source_uri(self) -> str:
+        """The CloudEvents source; with ``text_id`` unique in the log.
+
+        That of a chain is its header ``ce:source``, and its ids are places in the log. Any other producer counts for
+        each namespace, which the source names therefore: ``/principal/PRINCIPAL/NAMESPACE``. A header of a producer
+        with ids of its own is ignored.
+        """
+        if self.event_id == self.seq:
+            for name, (tag, content) in self.headers:
+                if name == SOURCE_HEADER and tag is Tag.TEXT and content and not content.startswith(PRINCIPALS):
+                    chain: str = content
+                    return chain
+        return f"{PRINCIPALS}{principal_text(self.source)}/{quote(self.namespace, safe='')}"
 
     def header(self, name: str) -> Icrc16 | None:
         """Return the first header of that name."""

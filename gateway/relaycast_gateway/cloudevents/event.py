@@ -3,7 +3,7 @@
 | attribute | from the record |
 |---|---|
 | ``id`` | ``event_id`` as Crockford Base32 |
-| ``source`` | the header ``ce:source``, else ``/principal/`` and the text of the source's principal |
+| ``source`` | ``source_uri``: the path of a chain, else ``/principal/``, the text of the principal and the namespace |
 | ``type`` | ``namespace`` |
 | ``subject`` | ``subject``, where there is one |
 | ``time`` | ``occurred_ns`` |
@@ -22,21 +22,19 @@ from collections.abc import Mapping
 
 from relaycast_gateway import crockford
 from relaycast_gateway.icrc16 import WHOLE_NUMBERS, Icrc16, Tag, to_json
-from relaycast_gateway.principal import principal_text
 from relaycast_gateway.record import EventRecord
 from relaycast_gateway.rfc3339 import format_time
 
 SPEC_VERSION = "1.0"
 JSON_TYPE = "application/json"
 HEADER_PREFIX = "ce:"
-SOURCE_HEADER = "ce:source"
 TYPE_HEADER = "ce:datacontenttype"
 
 MOST_INTEGER = (1 << 31) - 1
 """CloudEvents has whole numbers of 32 bits with sign; larger ones become text."""
 
 ATTRIBUTE_NAME = re.compile(r"[a-z0-9]{1,20}")
-DERIVED = frozenset({"id", "type", "subject", "time", "specversion", "sequence", "previd", "data"})
+DERIVED = frozenset({"id", "source", "type", "subject", "time", "specversion", "sequence", "previd", "data"})
 """Names that no header may set."""
 
 
@@ -60,7 +58,7 @@ def attributes_of(record: EventRecord) -> dict[str, AttributeValue]:
     attributes: dict[str, AttributeValue] = {
         "specversion": SPEC_VERSION,
         "id": record.text_id,
-        "source": "",
+        "source": record.source_uri,
         "type": record.namespace,
         "time": Timestamp(record.occurred_ns),
         "sequence": f"{record.seq:020}",
@@ -74,7 +72,6 @@ def attributes_of(record: EventRecord) -> dict[str, AttributeValue]:
         known = _attribute(value)
         if attribute != name and known is not None and attribute not in DERIVED and ATTRIBUTE_NAME.fullmatch(attribute):
             attributes[attribute] = known
-    attributes["source"] = attributes["source"] or f"/principal/{principal_text(record.source)}"
     if not is_verbatim(record):
         attributes["datacontenttype"] = JSON_TYPE
     return attributes

@@ -10,7 +10,8 @@
 | ``occurred_ns``, ``received_ns`` | int64 | times, exact, nanoseconds since 1970 |
 | ``occurred_at``, ``received_at`` | timestamp[us, UTC] | the same times, cut to microseconds |
 | ``namespace``, ``topic``, ``subject`` | string | ``topic`` is that of WAMP |
-| ``source`` | string | text of the principal |
+| ``source`` | string | the CloudEvents source; unique together with ``id`` |
+| ``principal`` | string | text of the producer's principal |
 | ``data`` | string | JSON, as of ``icrc16`` |
 | ``headers`` | string | JSON: an array of [name, value], in order; a name may come again |
 | ``visibility`` | string | JSON object of the limits; null where everybody may see the event |
@@ -54,12 +55,13 @@ SCHEMA = pa.schema(
         pa.field("topic", pa.string(), nullable=False),
         pa.field("subject", pa.string()),
         pa.field("source", pa.string(), nullable=False),
+        pa.field("principal", pa.string(), nullable=False),
         pa.field("data", pa.string(), nullable=False),
         pa.field("headers", pa.string(), nullable=False),
         pa.field("visibility", pa.string()),
         pa.field("hash", pa.binary(), nullable=False),
     ],
-    metadata={"relaycast.events": "3"},
+    metadata={"relaycast.events": "4"},
 )
 
 
@@ -112,7 +114,8 @@ def _row(record: EventRecord, ordinal: int) -> dict[str, Any]:
         "namespace": record.namespace,
         "topic": record.topic,
         "subject": record.subject,
-        "source": principal_text(record.source),
+        "source": record.source_uri,
+        "principal": principal_text(record.source),
         "data": _json(to_json(record.data)),
         "headers": _json([[name, to_json(value)] for name, value in record.headers]),
         "visibility": None if record.visibility == EVERYBODY else _json(asdict(record.visibility)),

@@ -2,7 +2,8 @@
 
 Law: the topic stands in the details of every subscription to a pattern. A publisher is named only where the
 publication disclosed it, then and in the history alike. An event that no WAMP client published has what WAMP has no
-word for in members of its own: ``_event_id`` (Crockford Base32), ``_time`` (when it happened), ``_subject``.
+word for in members of its own: ``_source`` and ``_event_id`` (Crockford Base32), together unique, ``_time`` (when it
+happened), ``_subject``.
 """
 
 from collections.abc import Mapping
@@ -18,8 +19,8 @@ from relaycast_gateway.wamp.payload import value_of
 PUBLISHER = "wamp:publisher"
 """The header with the members that name a disclosed publisher."""
 
-CHAIN_HEADERS = "ce:"
-"""Headers that begin so are of other faces and the chains."""
+OWN_HEADERS = "wamp:"
+"""Beginning of all headers of an event that a WAMP client published."""
 
 OPTIONS = "wamp:options"
 """The header with what receivers need to read a payload that is passed through."""
@@ -39,8 +40,12 @@ def headers_of(publisher: Mapping[str, object], passed_on: Mapping[str, str]) ->
 def recorded_details(record: EventRecord) -> Details:
     """Return the details of a stored event, but for the topic."""
     details: Details = {}
-    if record.headers and record.headers[0][0].startswith(CHAIN_HEADERS):
-        details = {"_event_id": record.text_id, "_time": format_time(record.occurred_ns)}
+    if any(not name.startswith(OWN_HEADERS) for name, _ in record.headers):
+        details = {
+            "_source": record.source_uri,
+            "_event_id": record.text_id,
+            "_time": format_time(record.occurred_ns),
+        }
         if record.subject is not None:
             details["_subject"] = record.subject
     for name, value in record.headers:

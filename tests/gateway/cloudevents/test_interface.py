@@ -237,7 +237,7 @@ def test_dead_letters_are_listed_and_delivered_again() -> None:
             "attempts": 1,
             "givenup": letters[0]["givenup"],
             "id": "1",
-            "source": "/principal/aaaaa-aa",
+            "source": "/principal/aaaaa-aa/io.relaycast.data.published",
             "type": "io.relaycast.data.published",
             "time": "2023-11-14T22:13:20Z",
         }

@@ -82,13 +82,18 @@ def test_a_range_from_before_retention_begins_at_the_first_event_kept_and_says_s
 
 
 @pytest.mark.matrix("ICRC77-49")
-def test_an_archive_serves_what_the_log_has_dropped(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_older", [False, True])
+def test_an_archive_serves_what_the_log_has_dropped(tmp_path: Path, is_older: bool) -> None:
     archive = tmp_path / "events.parquet"
     with ReplayingStage(retention=Retention(count=30), archive=ParquetArchive(archive)) as stage:
         stage.register()
         stage.subscribe(READER)
         stage.publish_many(25)
         stage.log.export_parquet(archive)
+        if is_older:  # the principal was the source
+            table = pq.read_table(archive)
+            table = table.set_column(table.schema.get_field_index("source"), "source", table["principal"])
+            pq.write_table(table.drop_columns(["principal"]), archive)
         stage.publish_many(25)
         assert stage.log.history_start == 21
 

@@ -176,7 +176,7 @@ def test_events_of_others_are_seen_by_those_who_may_see_them() -> None:
             EventDraft("chain.b", text("x"), b"\x01", 5, visibility=Visibility(eligible_authrole=("admin",))),
         )
         await town.settle()
-        details = {"topic": "chain.a", "_event_id": "1", "_time": "1970-01-01T00:00:00.000000005Z"}
+        details = {"topic": "chain.a", "_source": "/x", "_event_id": "1", "_time": "1970-01-01T00:00:00.000000005Z"}
         assert [(it.details, it.args, it.kwargs) for it in user.events] == [(details, [], {"a": 1})]
         assert [it.args for it in admin.events] == [[], ["x"]]
 

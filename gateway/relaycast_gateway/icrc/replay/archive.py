@@ -71,10 +71,15 @@ class ParquetArchive:
         import pyarrow.dataset as pds  # noqa: PLC0415 - a server starts without it
         from pyarrow import ArrowException  # noqa: PLC0415
 
+        from relaycast_gateway.log.parquet_export import SCHEMA  # noqa: PLC0415
+
         seq = pds.field("seq")
         wanted = (pds.field("namespace") == namespace) & (seq > after) & (seq < before)
         try:
-            table = pds.dataset(self.place, format="parquet").scanner(filter=wanted).head(limit)
+            events = pds.dataset(self.place, format="parquet")
+            if "principal" not in events.schema.names:  # older tables have it as their source
+                events = events.replace_schema(events.schema.append(SCHEMA.field("principal").with_nullable(True)))
+            table = events.scanner(filter=wanted).head(limit)
         except (ArrowException, OSError) as error:
             raise OSError(f"{self.place.name} is no archive of events: {type(error).__name__}") from None
         return sorted(map(_event, table.to_pylist()), key=lambda event: event.seq)
@@ -92,7 +97,7 @@ def _event(row: Mapping[str, Any]) -> ReadEvent:
             row["occurred_ns"],
             row["received_ns"],
             row["namespace"],
-            principal_of(row["source"]),
+            principal_of(row["principal"] or row["source"]),
             row["subject"],
             from_json(json.loads(row["data"])),
             tuple((name, from_json(value)) for name, value in json.loads(row["headers"])),
