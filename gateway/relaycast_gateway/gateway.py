@@ -294,8 +294,8 @@ class Gateway:
                 "givenup": format_time(letter.given_up_ns),
             }
             record = self.log.get(letter.seq)
-            if record is not None:
-                attributes = attributes_of(record)
+            with suppress(ValueError):  # an event that CloudEvents cannot carry has none
+                attributes = {} if record is None else attributes_of(record)
                 names = ("id", "source", "type", "subject", "time")
                 shown |= {name: canonical_text(attributes[name]) for name in names if name in attributes}
             found.append(shown)

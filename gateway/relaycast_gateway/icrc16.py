@@ -17,6 +17,11 @@ DEEPEST = 64
 MOST_EXACT = (1 << 53) - 1
 """The largest whole number that every reader of JSON takes exactly."""
 
+MOST_DIGITS = 4_300
+"""Decimal digits of a number, and of an id: Python and other readers of JSON take no more."""
+
+MOST_NUMBER = 10**MOST_DIGITS - 1
+
 _HEX = re.compile(r"0x(?:[0-9a-f]{2})*")
 
 
@@ -91,6 +96,19 @@ _TAGS = {f"${tag}": tag for tag in Tag}
 _OF_BYTES = (Tag.BLOB, Tag.BYTES, Tag.PRINCIPAL)
 
 
+def check_number(number: int) -> None:
+    """Raise ``ValueError`` for a number that no face but ICRC can carry."""
+    if abs(number) > MOST_NUMBER:
+        says = f"got a number of about {number.bit_length() * 30_103 // 100_000:,} digits"
+        raise ValueError(f"{says}, expected at most {MOST_DIGITS:,}: CloudEvents and WAMP carry no more")
+
+
+def digits_of(number: int) -> str:
+    """Return a number in decimal; ``ValueError`` as of ``check_number``."""
+    check_number(number)
+    return str(number)
+
+
 def text(value: str) -> Icrc16:
     return Icrc16(Tag.TEXT, value)
 
@@ -123,7 +141,10 @@ def map_of(entries: Mapping[str, Icrc16]) -> Icrc16:
 
 
 def to_json(value: Icrc16) -> Any:  # noqa: PLR0911 - one for each form
-    """Return what ``json.dumps`` writes for ``value``: ``from_json`` gives the same value back."""
+    """Return what ``json.dumps`` writes for ``value``: ``from_json`` gives the same value back.
+
+    ``ValueError`` for a number of more than ``MOST_DIGITS`` digits.
+    """
     tag, content = value
     match tag:
         case Tag.TEXT:
@@ -159,14 +180,14 @@ def _is_plain(entries: tuple[tuple[str, Icrc16], ...]) -> bool:
 
 def _tagged(tag: Tag, content: Any) -> Any:  # noqa: PLR0911 - one for each form
     if tag in WHOLE_NUMBERS:
-        return content if abs(content) <= MOST_EXACT else str(content)
+        return content if abs(content) <= MOST_EXACT else digits_of(content)
     match tag:
         case Tag.FLOAT:
             return str(content)
         case Tag.FLOATS:
             return [each if math.isfinite(each) else str(each) for each in content]
         case Tag.NATS:
-            return [each if each <= MOST_EXACT else str(each) for each in content]
+            return [each if each <= MOST_EXACT else digits_of(each) for each in content]
         case Tag.TEXT:
             return content
         case Tag.OPTION:

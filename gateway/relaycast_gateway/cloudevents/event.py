@@ -21,7 +21,7 @@ import re
 from collections.abc import Mapping
 
 from relaycast_gateway import crockford
-from relaycast_gateway.icrc16 import WHOLE_NUMBERS, Icrc16, Tag, to_json
+from relaycast_gateway.icrc16 import WHOLE_NUMBERS, Icrc16, Tag, digits_of, to_json
 from relaycast_gateway.record import EventRecord
 from relaycast_gateway.rfc3339 import format_time
 
@@ -54,7 +54,7 @@ Attributes = Mapping[str, AttributeValue]
 
 
 def attributes_of(record: EventRecord) -> dict[str, AttributeValue]:
-    """Return the context attributes of a record."""
+    """Return the context attributes of a record; ``ValueError`` for one that CloudEvents cannot carry."""
     attributes: dict[str, AttributeValue] = {
         "specversion": SPEC_VERSION,
         "id": record.text_id,
@@ -101,7 +101,7 @@ def canonical_text(value: object) -> str:
 def _attribute(value: Icrc16) -> AttributeValue | None:
     tag, content = value
     if tag in WHOLE_NUMBERS:
-        return int(content) if -MOST_INTEGER - 1 <= content <= MOST_INTEGER else str(content)
+        return int(content) if -MOST_INTEGER - 1 <= content <= MOST_INTEGER else digits_of(content)
     if tag in {Tag.TEXT, Tag.BOOL, Tag.BLOB} and content != "":
         found: AttributeValue = content
         return found

@@ -73,7 +73,7 @@ class Counting:
             return None
         if record.seq != self._seq + 1:
             self._go_to(record.seq - 1, generates)
-        generated = generates(record)
+        generated = _counts(record, generates)
         self._step(record.seq, generated)
         return self._count if generated else None
 
@@ -89,10 +89,13 @@ class Counting:
         behind = next((mark for mark in self._marks if mark[0] > seq), None)
         kept = self._read(self._seq, 1)
         if behind is not None and kept and kept[0].seq > self._seq + 1:  # the log has dropped what comes between
-            self._seq, self._count = seq, behind[1] - sum(map(generates, self._between(seq, behind[0])))
+            self._seq, self._count = (
+                seq,
+                behind[1] - sum(_counts(it, generates) for it in self._between(seq, behind[0])),
+            )
             return
         for record in self._between(self._seq, seq):
-            self._step(record.seq, generates(record))
+            self._step(record.seq, _counts(record, generates))
         self._seq = seq
 
     def _between(self, after: int, last: int) -> Iterator[EventRecord]:
@@ -109,3 +112,11 @@ class Counting:
         if seq % MARK_EVERY == 0 and bisect_right(self._marks, (seq, self._count)) == len(self._marks):
             self._marks = [*(mark for mark in self._marks if mark[0] < seq), (seq, self._count)][-MARKS:]
             self._note(self._marks)
+
+
+def _counts(record: EventRecord, generates: RecordPredicate) -> bool:
+    """Return whether an event is generated; one whose attributes cannot be read is, and becomes a dead letter."""
+    try:
+        return generates(record)
+    except ValueError:
+        return True

@@ -14,7 +14,7 @@ from random import SystemRandom
 
 from relaycast_gateway.clock import SECOND, Clock, SystemClock
 from relaycast_gateway.delivery.high_water import HighWater
-from relaycast_gateway.delivery.lane import Lane, MessagePhase, Unfinished
+from relaycast_gateway.delivery.lane import Lane, MessagePhase, Unfinished, says
 from relaycast_gateway.delivery.limits import DeliveryGauges, DeliveryLimits
 from relaycast_gateway.delivery.order import DeadLetter, DeliveryOrder, DeliveryState
 from relaycast_gateway.delivery.recent_records import ReadableLog
@@ -318,7 +318,7 @@ class EventDeliveries:
         try:
             wire = order.encode(record)
         except Exception as error:  # what an encoder cannot carry must not stop the others
-            return Refused(f"the event cannot be encoded: {type(error).__name__}")
+            return Refused(f"the event cannot be encoded: {says(error)}")
         try:
             use = self._senders.use(lane.id, order.target)
         except ValueError as error:

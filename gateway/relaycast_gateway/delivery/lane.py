@@ -25,6 +25,11 @@ LEAST_BUFFER = 16
 """Selected records that wait for their start; as many as the window where that is larger."""
 
 
+def says(error: Exception) -> str:
+    """Return why an event cannot be delivered; what other errors say may show a secret."""
+    return str(error) if type(error) is ValueError else type(error).__name__
+
+
 class MessagePhase(Enum):
     """State of a message that is not finished."""
 
@@ -124,7 +129,7 @@ class Lane:
             if not order.selects(record):
                 return False
         except Exception as error:  # one broken filter must not stop the others
-            self.filter_failures[record.seq] = f"the filter failed: {type(error).__name__}"
+            self.filter_failures[record.seq] = f"the filter failed: {says(error)}"
         self._buffer.append(record)
         self._buffered.add(1)
         return True

@@ -5,14 +5,14 @@
 | ``seq`` | int64 | the place in the log |
 | ``ordinal`` | int64 | the place in the namespace, from 1, purged events counted |
 | ``id``, ``prev_id`` | string | ids as Crockford Base32, as in every text; ``prev_id`` null at the start of a chain |
-| ``event_id`` | string | the same id in decimal digits: it may be larger than any integer type |
+| ``event_id`` | string | the same id in decimal digits, an id of more than 4,300 digits in hex after ``0x`` |
 | ``pub_id`` | int64 | WAMP's publication id |
 | ``occurred_ns``, ``received_ns`` | int64 | times, exact, nanoseconds since 1970 |
 | ``occurred_at``, ``received_at`` | timestamp[us, UTC] | the same times, cut to microseconds |
 | ``namespace``, ``topic``, ``subject`` | string | ``topic`` is that of WAMP |
 | ``source`` | string | the CloudEvents source; unique together with ``id`` |
 | ``principal`` | string | text of the producer's principal |
-| ``data`` | string | JSON, as of ``icrc16`` |
+| ``data`` | string | JSON, as of ``icrc16``; of data without such a form ``{"$Unreadable": REASON}`` |
 | ``headers`` | string | JSON: an array of [name, value], in order; a name may come again |
 | ``visibility`` | string | JSON object of the limits; null where everybody may see the event |
 | ``hash`` | binary | BLAKE2b-256 of the record in its stored form (``record_hash``) |
@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from relaycast_gateway import crockford
-from relaycast_gateway.icrc16 import to_json
+from relaycast_gateway.icrc16 import MOST_NUMBER, Icrc16, to_json
 from relaycast_gateway.log.record_codec import record_hash
 from relaycast_gateway.principal import principal_text
 from relaycast_gateway.record import EVERYBODY, EventRecord
@@ -105,7 +105,7 @@ def _row(record: EventRecord, ordinal: int) -> dict[str, Any]:
         "ordinal": ordinal,
         "id": record.text_id,
         "prev_id": None if record.prev_id is None else crockford.encode(record.prev_id),
-        "event_id": str(record.event_id),
+        "event_id": str(record.event_id) if record.event_id <= MOST_NUMBER else hex(record.event_id),
         "pub_id": record.pub_id,
         "occurred_ns": record.occurred_ns,
         "received_ns": record.received_ns,
@@ -116,11 +116,19 @@ def _row(record: EventRecord, ordinal: int) -> dict[str, Any]:
         "subject": record.subject,
         "source": record.source_uri,
         "principal": principal_text(record.source),
-        "data": _json(to_json(record.data)),
-        "headers": _json([[name, to_json(value)] for name, value in record.headers]),
+        "data": _json(_readable(record.data)),
+        "headers": _json([[name, _readable(value)] for name, value in record.headers]),
         "visibility": None if record.visibility == EVERYBODY else _json(asdict(record.visibility)),
         "hash": record_hash(record),
     }
+
+
+def _readable(value: Icrc16) -> Any:
+    """Return the JSON of a value, or of why it has none: logs of earlier versions may hold such values."""
+    try:
+        return to_json(value)
+    except ValueError as error:
+        return {"$Unreadable": str(error)}
 
 
 def _json(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from relaycast_gateway.icrc16 import Icrc16, Property, Tag
+from relaycast_gateway.icrc16 import Icrc16, Property, Tag, check_number
 from relaycast_gateway.principal import MOST_BYTES
 from relaycast_gateway.record import EVERYBODY, EventDraft, EventRecord, Headers, Visibility
 from relaycast_trie import blake2_256
@@ -30,9 +30,9 @@ Body = tuple[bytes, str | None, Icrc16, Headers]
 
 
 def encode_body(draft: EventDraft) -> bytes:
-    """Return the stored form; ``ValueError`` for a draft that the log cannot hold."""
+    """Return the stored form; ``ValueError`` for a draft that the log cannot hold, or a face cannot carry."""
     _check(draft)
-    return _encoded((draft.source, draft.subject, draft.data, draft.headers))
+    return _encoded((draft.source, draft.subject, draft.data, draft.headers), _checked_number)
 
 
 def decode_body(stored: bytes) -> Body:
@@ -102,12 +102,21 @@ def _check(draft: EventDraft) -> None:
         raise ValueError(f"source: got {len(draft.source)} bytes, expected a principal of at most {MOST_BYTES}")
     if not _LEAST_TIME <= draft.occurred_ns <= _MOST_TIME:
         raise ValueError(f"occurred_ns: got {draft.occurred_ns}, expected nanoseconds in 64 bits")
-    if draft.event_id is not None and draft.event_id < 0:
-        raise ValueError(f"event_id: got {draft.event_id}, expected a natural number")
-    if draft.prev_id is not None and draft.prev_id < 0:
-        raise ValueError(f"prev_id: got {draft.prev_id}, expected a natural number")
+    if draft.event_id is not None:
+        _check_id("event_id", draft.event_id)
+    if draft.prev_id is not None:
+        _check_id("prev_id", draft.prev_id)
     if draft.visibility is not EVERYBODY:
         encode_visibility(draft.visibility)
+
+
+def _check_id(what: str, number: int) -> None:
+    try:
+        check_number(number)
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from None
+    if number < 0:
+        raise ValueError(f"{what}: got {number}, expected a natural number")
 
 
 def _check_name(what: str, name: str) -> None:
@@ -126,23 +135,29 @@ def _visibility(given: Visibility) -> tuple[tuple[str, ...] | None, ...] | None:
     return given.eligible_authid, given.eligible_authrole, given.exclude_authid, given.exclude_authrole
 
 
-def _encoded(value: Any) -> bytes:
+def _encoded(value: Any, large: "Callable[[int], msgspec.msgpack.Ext] | None" = None) -> bytes:
     try:
         return _ENCODER.encode(value)
     except OverflowError:
-        return _ENCODER.encode(_with_extensions(value))
+        return _ENCODER.encode(_with_extensions(value, large or _large))
     except UnicodeEncodeError as error:
         raise ValueError(f"a text of an event has no UTF-8: {error}") from None
 
 
-def _with_extensions(value: Any) -> Any:
-    """Return a copy in which each number beyond 64 bits is an extension."""
+def _with_extensions(value: Any, large: Callable[[int], msgspec.msgpack.Ext]) -> Any:
+    """Return a copy in which each number beyond 64 bits is the extension that ``large`` makes of it."""
     if isinstance(value, tuple):
-        return tuple(_with_extensions(each) for each in value)
-    if isinstance(value, int) and not _LEAST <= value <= _MOST:
-        length = value.bit_length() // 8 + 1
-        return msgspec.msgpack.Ext(LARGE_NUMBER, value.to_bytes(length, "big", signed=True))
-    return value
+        return tuple(_with_extensions(each, large) for each in value)
+    return large(value) if isinstance(value, int) and not _LEAST <= value <= _MOST else value
+
+
+def _large(number: int) -> msgspec.msgpack.Ext:
+    return msgspec.msgpack.Ext(LARGE_NUMBER, number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True))
+
+
+def _checked_number(number: int) -> msgspec.msgpack.Ext:
+    check_number(number)
+    return _large(number)
 
 
 def _large_number(code: int, stored: memoryview) -> int:

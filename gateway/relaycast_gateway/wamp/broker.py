@@ -31,7 +31,7 @@ from relaycast_gateway.wamp.errors import (
     UNAVAILABLE,
     WampError,
 )
-from relaycast_gateway.wamp.event_details import details_for, headers_of, recorded_details
+from relaycast_gateway.wamp.event_details import details_for, headers_of, recorded_event
 from relaycast_gateway.wamp.history.rules import HistoryRules
 from relaycast_gateway.wamp.identity import Identity
 from relaycast_gateway.wamp.messages import (
@@ -45,7 +45,7 @@ from relaycast_gateway.wamp.messages import (
     UnsubscribedMessage,
     UnsubscribeMessage,
 )
-from relaycast_gateway.wamp.payload import data_of, payload_of
+from relaycast_gateway.wamp.payload import data_of
 from relaycast_gateway.wamp.publication_flow import ClientPublication, PublicationFlow
 from relaycast_gateway.wamp.publication_options import EphemeralOptions, expect, options_of
 from relaycast_gateway.wamp.subscriptions import SubscriptionRegistry, TopicSubscription
@@ -222,14 +222,14 @@ class Broker:
         topic = self._topic_of(record.topic)
         if topic is None:
             return
-        args, kwargs = payload_of(record)
+        details, args, kwargs = recorded_event(record)
         seen_by = record.visibility
         self._send(
             topic,
             record.pub_id,
             args,
             kwargs,
-            recorded_details(record),
+            details,
             None,
             lambda identity: seen_by.allows(identity.authid, identity.authrole),
         )

@@ -20,7 +20,7 @@ repeat or are no texts become arrays of two.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from relaycast_gateway.icrc16 import DEEPEST, NOTHING, Icrc16, Tag, text
+from relaycast_gateway.icrc16 import DEEPEST, NOTHING, Icrc16, Tag, digits_of, text
 from relaycast_gateway.principal import MOST_BYTES, principal_text
 from relaycast_gateway.record import EventRecord, Headers
 from relaycast_gateway.wamp.errors import INVALID_ARGUMENT, WampError
@@ -68,7 +68,7 @@ def data_of(args: Arguments, kwargs: Details | None) -> tuple[Icrc16, Headers]:
 
 
 def payload_of(record: EventRecord) -> tuple[Arguments, Details | None]:
-    """Return args and kwargs of an event, of a WAMP client or not."""
+    """Return args and kwargs of an event, of a WAMP client or not; ``ValueError`` where WAMP has no form for them."""
     data = record.data
     if record.headers:
         mark = record.header(PAYLOAD)
@@ -173,7 +173,7 @@ def _same(content: Any) -> Any:
 
 
 def _number(content: int) -> int | str:
-    return content if LEAST_NUMBER <= content <= MOST_NUMBER else str(content)
+    return content if LEAST_NUMBER <= content <= MOST_NUMBER else digits_of(content)
 
 
 def _list(content: Sequence[Icrc16]) -> list[Any]:

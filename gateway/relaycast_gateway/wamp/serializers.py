@@ -42,8 +42,11 @@ from relaycast_gateway.wamp.messages import (
     message_of,
 )
 
-DEEPEST = 64
-"""Lists and dicts inside one another, in a message."""
+DEEPEST = 256
+"""Lists and dicts inside one another, in a message.
+
+Data of an event are 64 deep at most. Some levels become two or three here, and a result of a history holds events.
+"""
 
 MOST_NUMBER_BYTES = 1_024
 """Bytes of a big number in CBOR; JSON's largest have 4,300 digits."""
@@ -182,7 +185,7 @@ class CborSerializer(Serializer):
         stream = BytesIO(data)
         values = cbor2.load(
             stream,
-            max_depth=2 * DEEPEST,
+            max_depth=DEEPEST + 1,
             semantic_decoders=_TAGS,
             tag_hook=_without_tag,
             strict_hashable_types=True,

@@ -55,6 +55,20 @@ def test_a_publication_is_one_cloudevent_and_an_appended_event_one_wamp_event(tm
     visit(work, folder=tmp_path / "gateway" if on_disk else None)
 
 
+def test_a_text_that_looks_like_bytes_reaches_a_sink_as_a_text_and_bytes_as_bytes() -> None:
+    async def work(api: Api) -> None:
+        town = Town(api.gateway.log, rules=RULES)
+        town.broker.start()
+        await api.create(types=["com.shop.price"])
+        town.session().publish("com.shop.price", ["0x00ff", b"\x00\xff"], acknowledge=True)
+        await town.settle()
+        (received,) = await sent(api)
+        assert received["data"] == [{"$Text": "0x00ff"}, "0x00ff"]
+        await town.broker.stop()
+
+    visit(work)
+
+
 @pytest.mark.matrix("WAMP-73")
 def test_an_event_of_a_realm_of_its_own_goes_to_no_sink() -> None:
     async def work(api: Api) -> None:

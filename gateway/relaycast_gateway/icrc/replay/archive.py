@@ -88,7 +88,7 @@ class ParquetArchive:
 def _event(row: Mapping[str, Any]) -> ReadEvent:
     event_id: int | None = None
     try:
-        event_id = int(row["event_id"])
+        event_id = int(row["event_id"], 0)
         record = EventRecord(
             row["seq"],
             event_id,

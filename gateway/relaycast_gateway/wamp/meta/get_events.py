@@ -27,11 +27,10 @@ from relaycast_gateway.wamp.errors import (
     PAYLOAD_SIZE_EXCEEDED,
     WampError,
 )
-from relaycast_gateway.wamp.event_details import recorded_details
+from relaycast_gateway.wamp.event_details import recorded_event
 from relaycast_gateway.wamp.history import EventHistory, HistoryPage, HistoryQuery, HistoryRules
 from relaycast_gateway.wamp.messages import MOST_ID
 from relaycast_gateway.wamp.meta.subscription_meta import may_read, no_such_subscription
-from relaycast_gateway.wamp.payload import payload_of
 from relaycast_gateway.wamp.procedures import CallContext, CallOutcome
 from relaycast_gateway.wamp.subscriptions import SubscriptionRegistry, TopicSubscription
 
@@ -254,13 +253,13 @@ class _Reading:
 
     def _event(self, record: EventRecord) -> dict[str, Any]:
         """Return an event as the text has it."""
-        args, kwargs = payload_of(record)
+        details, args, kwargs = recorded_event(record)
         topic = record.topic.removeprefix(self._form.topic_prefix)
         event: dict[str, Any] = {
             "timestamp": format_time(record.received_ns, digits=self._form.digits),
             "subscription": self._subscription.id,
             "publication": record.pub_id,
-            "details": {"topic": topic, **recorded_details(record)},
+            "details": {"topic": topic, **details},
         }
         if self._form.is_crossbar:
             return {**event, "topic": topic, "args": args or [], "kwargs": kwargs}
