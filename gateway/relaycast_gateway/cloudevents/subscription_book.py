@@ -206,7 +206,7 @@ class SubscriptionBook:
         for host, port in parse_sink(sink).hosts:
             if is_local_name(host) or literal_address(host) is not None:
                 try:
-                    await asyncio.to_thread(self._guard.check_host, host, port)
+                    await self._guard.check_host(host, port)
                 except SinkRefused as refused:
                     raise InvalidMember(
                         "sink", masked_sink(sink), f"a public host, or one that --allow-sink allows ({refused.reason})"

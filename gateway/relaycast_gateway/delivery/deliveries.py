@@ -6,6 +6,7 @@ elsewhere. A subscription without work has no task and no timer.
 """
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -20,10 +21,12 @@ from relaycast_gateway.delivery.order import DeadLetter, DeliveryOrder, Delivery
 from relaycast_gateway.delivery.recent_records import ReadableLog
 from relaycast_gateway.delivery.record_feed import RecordFeed
 from relaycast_gateway.delivery.saver import GroupSaver
-from relaycast_gateway.delivery.schedule import Dice, given_up, wait_seconds
+from relaycast_gateway.delivery.schedule import MOST_RETRY_AFTER, Dice, given_up, wait_seconds
 from relaycast_gateway.delivery.sender import Accepted, Gone, Refused, Retryable, Sender, SendOutcome, Target
 from relaycast_gateway.delivery.sender_use import SendersInUse, Tasks
 from relaycast_gateway.delivery.store import DeliveryStore, SavedSubscription, SaveGroup
+
+_LOGGER = logging.getLogger(__name__)
 
 GRACE_SECONDS = 5.0
 """Attempts in flight have this long to end when delivery stops."""
@@ -128,6 +131,7 @@ class EventDeliveries:
             limits=self._limits.circuit,
             buffered=self._buffered,
             dead=self._store.dead_count(name),
+            most_dead=self._store.dead_letters_kept,
         )
         if self._is_running:
             self._begin(lane)
@@ -254,8 +258,11 @@ class EventDeliveries:
         now_ns, longest = self._clock.now_ns(), lane.order.retry.longest_seconds
         for message in lane.unfinished.values():
             if message.phase is MessagePhase.WAITING:
-                wait = min(max((message.due_ns - now_ns) / SECOND, 0.0), longest)
-                self._wake_later(lane, message, wait)
+                was_set_back = message.first_ns is not None and message.first_ns > now_ns
+                wait = min((message.due_ns - now_ns) / SECOND, longest if was_set_back else MOST_RETRY_AFTER)
+                self._wake_later(lane, message, max(wait, 0.0))
+                if wait > longest:  # the sink asked for it
+                    self._hold(lane, wait)
         self._mark(lane)
         if lane.gone is None:
             self._feed.join(lane)
@@ -291,6 +298,7 @@ class EventDeliveries:
                 outcome = await self._outcome(lane, message)
         finally:
             self._in_flight.add(-1)
+            self._senders.turn_ended(lane.id)
             if outcome is None:
                 lane.put_back(message)
         if outcome is not None and not lane.is_removed:
@@ -351,14 +359,14 @@ class EventDeliveries:
         assert message.first_ns is not None
         wait = wait_seconds(policy, message.attempts, self._dice, retry_after=outcome.after_seconds)
         age = (now_ns - message.first_ns) / SECOND
-        why = given_up(policy, message.attempts, age_seconds=age, wait=wait)
+        why = given_up(policy, message.attempts, age_seconds=age, wait=wait if outcome.after_seconds is None else 0.0)
         if why is None:
             lane.wait_for(message, outcome.reason, now_ns + round(wait * SECOND))
             self._wake_later(lane, message, wait)
         else:
             lane.give_up(message, f"{why}: {outcome.reason}", now_ns=now_ns)
         if outcome.after_seconds is not None:
-            self._hold(lane, min(outcome.after_seconds, policy.longest_seconds))
+            self._hold(lane, wait)
         opened = lane.circuit.failed()
         if opened is not None:
             lane.circuit_alarm = self._clock.call_later(opened, partial(self._probe, lane))
@@ -397,5 +405,8 @@ class EventDeliveries:
         changed = frozenset(lane.id for lane in self._dirty)
         self._dirty.clear()
         if changed:
-            self._on_change(changed)
+            try:
+                self._on_change(changed)
+            except Exception:
+                _LOGGER.exception("a listener to the state of deliveries failed")
         return group

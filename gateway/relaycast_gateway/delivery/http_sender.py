@@ -88,12 +88,14 @@ class HttpSender:
             return Refused("the request cannot be sent: its URL or a header is not valid")
         except (TimeoutError, ClientError, OSError) as error:
             return Retryable(_failure(error))
-        finally:
-            self._pace.asked()
 
     def take_turn(self) -> float:
         """Keep the rate that the receiver set."""
         return self._pace.take_turn()
+
+    def turn_ended(self) -> None:
+        """Let the next message ask, where there is no grant yet."""
+        self._pace.asked()
 
     async def close(self) -> None:
         if self._shared is not None:

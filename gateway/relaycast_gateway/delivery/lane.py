@@ -18,7 +18,7 @@ from relaycast_gateway.clock import Alarm
 from relaycast_gateway.delivery.circuit import Circuit, CircuitLimits, CircuitPhase
 from relaycast_gateway.delivery.high_water import HighWater
 from relaycast_gateway.delivery.order import DeadLetter, DeliveryOrder, DeliveryState, DeliveryStatus
-from relaycast_gateway.delivery.store import SavedAttempts, SavedSubscription, SaveGroup
+from relaycast_gateway.delivery.store import DEAD_LETTERS_KEPT, SavedAttempts, SavedSubscription, SaveGroup
 from relaycast_gateway.record import EventRecord
 
 LEAST_BUFFER = 16
@@ -65,6 +65,7 @@ class Lane:
         limits: CircuitLimits,
         buffered: HighWater,
         dead: int = 0,
+        most_dead: int = DEAD_LETTERS_KEPT,
     ) -> None:
         self.id = order.subscription_id
         self.order = order
@@ -102,6 +103,7 @@ class Lane:
         self.retries = saved.retries
         self.skipped = saved.skipped
         self.dead = dead
+        self._most_dead = most_dead
         self.last_error = saved.last_error
 
     # Records come in.
@@ -207,7 +209,7 @@ class Lane:
         """Turn a message in flight into a dead letter."""
         self.in_flight -= 1
         self.last_error = reason
-        self.dead += 1
+        self.dead = min(self.dead + 1, self._most_dead)  # the store drops the oldest
         self._dead.append(DeadLetter(self.id, message.seq, reason, message.attempts, now_ns))
         self._finish(message.seq)
 

@@ -14,7 +14,7 @@ class RetryPolicy:
     """When a message that could not be delivered is tried again, and when it is given up.
 
     The wait before attempt n is drawn from 0 to ``min(longest_seconds, first_seconds * 2 ** (n - 2))`` (full jitter).
-    A peer's own ``Retry-After`` counts instead, up to ``longest_seconds``.
+    A peer's own ``Retry-After`` counts instead, up to seven days.
     """
 
     attempts: int = 10

@@ -1,7 +1,8 @@
 """Writes what changed in groups, a few milliseconds' worth at a time, off the event loop where there is a file.
 
 Nothing waits for a group: an acknowledgement that was not yet written is at worst followed by a second delivery.
-INVARIANT: groups are written in the order in which they were collected; one that failed is written before the next.
+INVARIANT: groups are written in the order in which they were collected; one that the disk refused is written before
+the next. A defect costs its group alone: it is logged, and the saver goes on.
 """
 
 import asyncio
@@ -47,9 +48,12 @@ class GroupSaver:
             await self._changed.wait()
             self._changed.clear()
             await self._clock.sleep(GROUP_SECONDS)
-            self._groups.append(self._collect())
-            while not await self._written():
-                await self._clock.sleep(RETRY_SECONDS)
+            try:
+                self._groups.append(self._collect())
+                while not await self._written():
+                    await self._clock.sleep(RETRY_SECONDS)
+            except Exception:
+                _log.exception("delivery store: a group is not written")
 
     async def _written(self) -> bool:
         try:
@@ -93,5 +97,11 @@ class GroupSaver:
     def _write(self) -> None:
         with self._writing:
             while self._groups:
-                self._store.save(self._groups[0])
+                try:
+                    self._store.save(self._groups[0])
+                except sqlite3.Error:
+                    raise
+                except BaseException:
+                    self._groups.popleft()
+                    raise
                 self._groups.popleft()

@@ -11,7 +11,10 @@ from typing import Protocol
 from relaycast_gateway.clock import SECOND
 from relaycast_gateway.delivery.order import RetryPolicy
 
-_SECONDS = re.compile(r"[0-9]{1,12}")
+MOST_RETRY_AFTER = 7 * 86_400.0
+"""Seconds. A peer's wait is honoured in full up to here; a longer one counts as this."""
+
+_SECONDS = re.compile(r"[0-9]+")
 _MOST_DOUBLINGS = 60
 """More would leave the range of a float."""
 
@@ -30,7 +33,7 @@ def longest_wait(policy: RetryPolicy, attempts: int) -> float:
 def wait_seconds(policy: RetryPolicy, attempts: int, dice: Dice, *, retry_after: float | None = None) -> float:
     """Return the wait before the next attempt, after ``attempts`` failed."""
     if retry_after is not None:
-        return min(max(retry_after, 0.0), policy.longest_seconds)
+        return min(max(retry_after, 0.0), MOST_RETRY_AFTER)
     return dice.uniform(0.0, longest_wait(policy, attempts))
 
 
@@ -38,7 +41,8 @@ def given_up(policy: RetryPolicy, attempts: int, *, age_seconds: float, wait: fl
     """Return why a message is not tried again, ``None`` where it is.
 
     ``age_seconds`` counts from the first attempt; a clock that was set back may make it negative, which is no age.
-    A message is given up at once if the next attempt would come after its greatest age.
+    A message is given up at once if the next attempt would come after its greatest age. A wait that the peer asked for
+    is not counted: give 0 for it.
     """
     if attempts >= policy.attempts:
         return f"given up after {attempts} attempt{'s' if attempts > 1 else ''}"
@@ -48,10 +52,10 @@ def given_up(policy: RetryPolicy, attempts: int, *, age_seconds: float, wait: fl
 
 
 def retry_after_seconds(text: str, *, now_ns: int) -> float | None:
-    """Return the wait that a ``Retry-After`` asks for, not negative; ``None`` where it cannot be read."""
+    """Return the wait that a ``Retry-After`` asks for, 0 s to seven days; ``None`` where it cannot be read."""
     text = text.strip()
     if _SECONDS.fullmatch(text):
-        return float(text)
+        return min(float(text), MOST_RETRY_AFTER)
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
@@ -59,6 +63,6 @@ def retry_after_seconds(text: str, *, now_ns: int) -> float | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     try:
-        return max(0.0, moment.timestamp() - now_ns / SECOND)
+        return min(max(0.0, moment.timestamp() - now_ns / SECOND), MOST_RETRY_AFTER)
     except (OverflowError, ValueError):
         return None

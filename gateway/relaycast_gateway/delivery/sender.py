@@ -72,3 +72,7 @@ class PacedSender(Sender, Protocol):
     def take_turn(self) -> float:
         """Take the turn for one message and return 0, or return the seconds until there is one."""
         ...
+
+    def turn_ended(self) -> None:
+        """Take note that an attempt ended, sent or not."""
+        ...

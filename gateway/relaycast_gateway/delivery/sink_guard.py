@@ -13,6 +13,8 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
@@ -20,6 +22,12 @@ IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network
 
 LookUp = Callable[[str, int], list[str]]
+
+LOOK_UP_SECONDS = 5.0
+"""A name that takes longer counts as one that does not resolve."""
+
+LOOK_UPS_AT_ONCE = 64
+"""Names resolved at a time, in threads of their own: slow ones hold up nothing else."""
 """Resolves a name to the texts of its addresses; ``OSError`` where it has none."""
 
 _REFUSED_RANGES: tuple[tuple[IpNetwork, str], ...] = tuple(
@@ -125,22 +133,31 @@ class SinkGuard:
     anything. ``ValueError`` for an entry that is none of these.
     """
 
-    def __init__(self, allow: Iterable[str] = (), *, look_up: LookUp = system_look_up) -> None:
+    def __init__(
+        self,
+        allow: Iterable[str] = (),
+        *,
+        look_up: LookUp = system_look_up,
+        look_up_seconds: float = LOOK_UP_SECONDS,
+    ) -> None:
         self._networks: list[tuple[IpNetwork, int | None]] = []
         self._names: set[tuple[str, int | None]] = set()
         self._look_up = look_up
+        self._look_up_seconds = look_up_seconds
+        self._pool = ThreadPoolExecutor(LOOK_UPS_AT_ONCE, "sink-names")
+        self._asked: dict[tuple[str, int], Future[list[tuple[str, int]]]] = {}
+        """Names that are being resolved: each one takes one thread, however many wait for it."""
+
         for entry in allow:
             self._add(entry)
 
-    def check_host(self, host: str, port: int) -> None:
-        """Raise ``SinkRefused`` for a host that may not be a sink. Blocks while a name is resolved.
+    async def check_host(self, host: str, port: int) -> None:
+        """Raise ``SinkRefused`` for a host that may not be a sink.
 
         A name that does not resolve now passes: it is judged again when it is connected to.
         """
-        try:
-            self.addresses(host, port)
-        except OSError:
-            return
+        with suppress(OSError):
+            await self.resolve(host, port)
 
     def addresses(self, host: str, port: int) -> list[tuple[str, int]]:
         """Return the addresses to connect to, all of them judged, at least one. Blocks while a name is resolved.
@@ -160,11 +177,32 @@ class SinkGuard:
         return [(text, port) for text in found]
 
     async def resolve(self, host: str, port: int) -> list[tuple[str, int]]:
-        """Do as ``addresses`` does, without blocking."""
+        """Do as ``addresses`` does, without blocking; ``OSError`` also for a name that takes too long."""
         literal = self.judge_literal(host, port)
         if literal is not None:
             return [(literal, port)]
-        return await asyncio.get_running_loop().run_in_executor(None, self.addresses, host, port)
+        place = host, port
+        asked = self._asked.get(place)
+        if asked is None:
+            asked = self._asked[place] = self._pool.submit(self.addresses, host, port)
+            asked.add_done_callback(lambda _: self._asked.pop(place, None))
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[None] = loop.create_future()
+
+        def answer() -> None:
+            if not answered.done():
+                answered.set_result(None)
+
+        def tell(_: object) -> None:
+            with suppress(RuntimeError):  # the loop was closed meanwhile
+                loop.call_soon_threadsafe(answer)
+
+        asked.add_done_callback(tell)
+        try:
+            await asyncio.wait_for(answered, self._look_up_seconds)
+        except TimeoutError:
+            raise OSError(f"{host} was not resolved within {self._look_up_seconds:g} s") from None
+        return asked.result()
 
     def judge_literal(self, host: str, port: int) -> str | None:
         """Return the canonical text of an address, ``None`` for a name; ``SinkRefused`` for a refused address."""

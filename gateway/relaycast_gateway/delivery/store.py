@@ -79,7 +79,7 @@ class DeliveryStore:
     def __init__(self, connection: sqlite3.Connection, *, in_memory: bool, dead_letters_kept: int) -> None:
         self._connection = connection
         self._lock = RLock()
-        self._dead_letters_kept = dead_letters_kept
+        self.dead_letters_kept = dead_letters_kept
         self._dead: dict[str, int] = dict(connection.execute("SELECT id, COUNT(*) FROM dead_letter GROUP BY id"))
         self.in_memory = in_memory
 
@@ -210,7 +210,7 @@ class DeliveryStore:
             "DELETE FROM attempt WHERE id = ? AND seq = ?", [(it.subscription_id, it.seq) for it in letters]
         )
         for each in {it.subscription_id for it in letters}:
-            too_many = self._count(each) - self._dead_letters_kept
+            too_many = self._count(each) - self.dead_letters_kept
             if too_many > 0:
                 self._connection.execute(
                     "DELETE FROM dead_letter WHERE id = ?1 AND seq IN"

@@ -4,15 +4,15 @@ Law: what is stored is delivered after it is durable, in the log's order, and ea
 chain or another face has appended it. The publications of one session are delivered in the order in which they came,
 stored or not. Events that the log refuses are delivered to nobody.
 
-The publications of one turn of the event loop share one append. While ``PAUSE_AT`` of them wait for the disk, the
+The publications of one turn of the event loop share one append. While ``PAUSE_AT`` bytes of them wait for the disk, the
 router stops reading from sessions that go on publishing. What it has already read waits too, up to ``MOST_WAITING``,
-and is refused beyond that.
+and is refused beyond that. A turn of the event loop delivers a bounded number of bytes.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Protocol
@@ -26,14 +26,18 @@ from relaycast_gateway.wamp.errors import UNAVAILABLE, WampError
 from relaycast_gateway.wamp.messages import Arguments, Details
 from relaycast_gateway.wamp.publication_options import PublicationOptions
 
-PAUSE_AT = 8_192
-MOST_WAITING = 65_536
+LEAST_BYTES = 512
+"""That a publication counts as; a longer one counts as its message."""
 
-PUBLICATIONS_OF_A_STEP = 1_024
-"""Delivered in one turn of the event loop, and the rest of a batch."""
+PAUSE_AT = 4 << 20
+MOST_WAITING = 32 << 20
+"""Bytes; the log itself makes writers wait at 64 MiB, and the event loop must not."""
+
+BYTES_OF_A_STEP = 512 << 10
+"""Of publications, delivered in one turn of the event loop, and the rest of a batch."""
 
 RECORDS_OF_A_STEP = 512
-"""Events of others that are read back in one turn of the event loop."""
+"""Events of others that are read back in one turn of the event loop, of ``BYTES_OF_A_STEP`` at most."""
 
 ROWS_A_LOOK = 65_536
 """Events of others whose topics are looked at together."""
@@ -44,7 +48,7 @@ _LOGGER = logging.getLogger(__name__)
 class ClientPublication:
     """A publication that was accepted."""
 
-    __slots__ = ("args", "details", "draft", "kwargs", "options", "request", "session", "topic")
+    __slots__ = ("args", "bytes", "details", "draft", "kwargs", "options", "request", "session", "topic")
 
     def __init__(
         self,
@@ -66,6 +70,8 @@ class ClientPublication:
         self.details = details
         self.draft = draft
         """How it is stored; ``None`` where it is not."""
+
+        self.bytes = max(LEAST_BYTES, session.message_bytes)
 
 
 class PublicationOutlet(Protocol):
@@ -96,10 +102,11 @@ class PublicationOutlet(Protocol):
 class _Batch:
     """The publications of one append, and those of the same sessions that must not overtake them."""
 
-    __slots__ = ("future", "items")
+    __slots__ = ("bytes", "future", "items")
 
     def __init__(self, items: list[ClientPublication]) -> None:
         self.items = items
+        self.bytes = sum(item.bytes for item in items)
         self.future: Future[list[EventRecord]] = Future()
 
 
@@ -115,7 +122,7 @@ class PublicationFlow:
         self._in_flight: deque[_Batch] = deque()
         self._last_of: dict[ClientSession, _Batch] = {}
         self._paused: dict[ClientSession, None] = {}
-        self._waiting = 0
+        self._waiting = self._waiting_bytes = 0
         self._seen = log.last_seq
         self._durable = self._seen
         self._is_woken = False
@@ -152,23 +159,25 @@ class PublicationFlow:
                 return
         elif self._loop is None:
             raise WampError(UNAVAILABLE, "the router stores nothing now")
-        if self._waiting >= PAUSE_AT:
-            self._hold_back(session)
+        if self._waiting_bytes + publication.bytes > PAUSE_AT:
+            self._hold_back(session, publication.bytes)
         if batch is None:
             batch = self._open = _Batch([])
             assert self._loop is not None
             self._loop.call_soon(self._flush)
         batch.items.append(publication)
+        batch.bytes += publication.bytes
         self._last_of[session] = batch
         self._waiting += 1
+        self._waiting_bytes += publication.bytes
 
     def forget(self, session: ClientSession) -> None:
         """Hold a session back no more that has ended; what it published before is still delivered."""
         self._paused.pop(session, None)
 
-    def _hold_back(self, session: ClientSession) -> None:
-        if self._waiting >= MOST_WAITING:
-            raise WampError(UNAVAILABLE, f"{MOST_WAITING} publications wait to be stored")
+    def _hold_back(self, session: ClientSession, more_bytes: int) -> None:
+        if self._waiting and self._waiting_bytes + more_bytes > MOST_WAITING:
+            raise WampError(UNAVAILABLE, f"publications of {MOST_WAITING:,} bytes wait to be stored")
         if session not in self._paused:
             self._paused[session] = None
             session.pause_reading()
@@ -215,13 +224,13 @@ class PublicationFlow:
         if self._loop is None:
             return
         durable = self._durable  # INVARIANT: all own events up to here are in futures that are done
-        room = PUBLICATIONS_OF_A_STEP
+        room = BYTES_OF_A_STEP
         while self._in_flight and self._in_flight[0].future.done():
             if room <= 0:
                 self._wake()
                 return
             batch = self._in_flight[0]
-            room -= len(batch.items)
+            room -= batch.bytes
             error = batch.future.exception()
             records = [] if error is not None else batch.future.result()
             if records:
@@ -235,7 +244,7 @@ class PublicationFlow:
                 self._reject(batch, error)
         if durable > self._seen:
             self._deliver_others(durable + 1)
-        if self._paused and self._waiting <= PAUSE_AT // 2:
+        if self._paused and self._waiting_bytes <= PAUSE_AT // 2:
             paused, self._paused = self._paused, {}
             for session in paused:
                 session.resume_reading()
@@ -264,6 +273,7 @@ class PublicationFlow:
     def _let_go(self, batch: _Batch) -> None:
         """Let later publications of the batch's sessions go their own way."""
         self._waiting -= len(batch.items)
+        self._waiting_bytes -= batch.bytes
         for session in {item.session for item in batch.items}:
             if self._last_of.get(session) is batch:
                 del self._last_of[session]
@@ -280,15 +290,24 @@ class PublicationFlow:
                 return False
             end = min(before, start + ROWS_A_LOOK)
             wanted = self._wanted(start, end)
-            self._seen = wanted[room - 1] if len(wanted) > room else end - 1
-            records = self._log.records(wanted[:room])
-            room -= len(records)
+            few = min(room, self._fitting(wanted))
+            self._seen = wanted[few - 1] if len(wanted) > few else end - 1
+            records = self._log.records(wanted[:few])
+            room = 0 if len(wanted) > few else room - len(records)
             for record in records:
                 try:
                     self._outlet.deliver_record(record)
                 except Exception:
                     _LOGGER.exception("event %d could not be delivered", record.seq)
         return True
+
+    def _fitting(self, wanted: Sequence[int]) -> int:
+        """Return how many of these events one turn of the event loop reads, the first one at least."""
+        if not wanted:
+            return 0
+        first, sizes = self._log.sizes(wanted[0], wanted[-1] + 1)
+        sums = np.cumsum(sizes[[max(0, seq - first) for seq in wanted]] + LEAST_BYTES) if len(sizes) else sizes
+        return max(1, int(np.searchsorted(sums, BYTES_OF_A_STEP, side="right")))
 
     def _wanted(self, start: int, end: int) -> list[int]:
         """Return the events from ``start`` on, before ``end``, whose topic somebody is subscribed to."""

@@ -141,6 +141,9 @@ class Session:
         """The client's roles and their features, as HELLO announced them."""
 
         self.is_open = False
+        self.message_bytes = 0
+        """Length of the message that is being handled."""
+
         self._state = SessionState.NEW
         self._decode = serializer.decode
         self._encode = serializer.encode
@@ -168,6 +171,7 @@ class Session:
         """Take one message, as it came."""
         if self._state is SessionState.ENDED:
             return
+        self.message_bytes = len(data)
         try:
             message = self._decode(data)
             kind = type(message)

@@ -1,9 +1,17 @@
 """Events that were given up or that retention dropped: listed, counted, delivered again."""
 
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from delivery_scene import DOWN, Scene, accept, run
+from relaycast_gateway.clock import VirtualClock, settle
+from relaycast_gateway.delivery.deliveries import EventDeliveries
+from relaycast_gateway.delivery.saver import GroupSaver
 from relaycast_gateway.delivery.sender import Accepted, Refused
+from relaycast_gateway.delivery.store import DeliveryStore, SavedSubscription, SaveGroup
 
 
 @pytest.mark.matrix("CE-111")
@@ -114,5 +122,80 @@ def test_a_retry_whose_event_retention_dropped_becomes_a_dead_letter() -> None:
             (letter,) = deliveries.dead_letters("sub")
             assert (letter.seq, letter.reason) == (1, "the log no longer holds the event")
         assert scene.sink().acknowledged == [4, 5, 6]
+
+    run(main())
+
+
+def test_the_number_of_dead_letters_is_that_of_those_kept() -> None:
+    async def main() -> None:
+        scene = Scene()
+        scene.store = DeliveryStore.open(dead_letters_kept=3)
+        scene.sink(plan=lambda seq, attempt: Refused("HTTP 404"))
+        async with scene.running(scene.order()) as deliveries:
+            for expected in (2, 3, 3):
+                scene.log.append(2)
+                await settle()
+                assert deliveries.state("sub").dead == expected
+                assert len(deliveries.dead_letters("sub")) == expected
+            scene.log.purge(before=5)
+            assert deliveries.redeliver("sub") == 2
+            assert deliveries.state("sub").dead == 1
+            await scene.clock.advance(1)
+            assert deliveries.state("sub").dead == len(deliveries.dead_letters("sub")) == 3
+
+    run(main())
+
+
+def test_a_listener_that_fails_ends_no_saving() -> None:
+    async def main() -> None:
+        scene = Scene()
+        scene.sink()
+        told = []
+
+        def on_change(ids: frozenset[str]) -> None:
+            told.append(ids)
+            raise RuntimeError("a defect")
+
+        deliveries = EventDeliveries(
+            scene.log, scene.store, sender_of=lambda _: scene.sink().sender(), clock=scene.clock, on_change=on_change
+        )
+        deliveries.add(scene.order(), 0)
+        await deliveries.start()
+        for number in (1, 2, 3):
+            scene.log.append()
+            await settle()
+            await scene.clock.advance(1)
+            saved = scene.store.load("sub")
+            assert saved is not None
+            assert saved[0].delivered == number
+        assert len(told) >= 3
+        await deliveries.stop()
+
+    run(main())
+
+
+def test_a_group_that_cannot_be_collected_or_written_for_once_is_written_later() -> None:
+    async def main() -> None:
+        clock, store = VirtualClock(), DeliveryStore.open()
+        damaged: Any = None
+        groups: Iterator[Exception | SaveGroup] = iter(
+            [RuntimeError("a defect"), SaveGroup(dead=[damaged]), SaveGroup(subscriptions=[SavedSubscription("a", 7)])]
+        )
+
+        def collect() -> SaveGroup:
+            found = next(groups)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        saver = GroupSaver(store, clock, collect)
+        running = asyncio.create_task(saver.run())
+        for _ in range(3):
+            saver.changed()
+            await settle()
+            await clock.advance(2)
+        assert not running.done()
+        assert store.ids() == ["a"]
+        running.cancel()
 
     run(main())

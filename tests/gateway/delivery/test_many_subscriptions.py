@@ -214,6 +214,9 @@ class Paced:
             self.next_ns = self.scene.clock.now_ns() + 2_000_000_000
         return max(wait, 0)
 
+    def turn_ended(self) -> None:
+        """Nothing to note: there is no grant."""
+
     async def close(self) -> None:
         self.scene.sink().closed += 1
 

@@ -12,6 +12,8 @@ from relaycast_gateway.delivery.circuit import CircuitLimits
 from relaycast_gateway.delivery.limits import DeliveryLimits
 from relaycast_gateway.delivery.sender import Accepted, Retryable, SendOutcome
 
+WEEK = 7 * 86_400
+
 
 @pytest.mark.matrix("CE-105")
 @pytest.mark.matrix("CE-111")
@@ -161,14 +163,53 @@ def test_a_peer_that_names_a_time_gets_nothing_before_it() -> None:
 
 
 @pytest.mark.matrix("CE-111")
-def test_a_time_too_far_off_is_capped() -> None:
+def test_a_time_too_far_off_is_capped_at_seven_days() -> None:
     async def main() -> None:
         scene = Scene()
-        sink = scene.sink(plan=lambda seq, attempt: Retryable("HTTP 503", 1e12) if attempt < 3 else Accepted())
+        sink = scene.sink(plan=lambda seq, attempt: Retryable("HTTP 503", 1e12) if attempt < 2 else Accepted())
         async with scene.running(scene.order(longest_seconds=60)):
-            scene.log.append()
-            await scene.clock.advance(200)
-        assert sink.times == [0, 60, 120]
+            scene.log.append(2)
+            await scene.clock.advance(WEEK - 1)
+            assert sink.attempts == [(0, 1)]
+            await scene.clock.advance(2)
+        assert sink.attempts == [(0, 1), (WEEK, 1), (WEEK, 2)]
+
+    run(main())
+
+
+@pytest.mark.matrix("CE-111")
+@pytest.mark.parametrize("days", [0.5, 3])
+def test_a_peer_s_time_is_kept_over_a_restart_and_beyond_the_greatest_age(days: float) -> None:
+    async def main() -> None:
+        scene = Scene()
+        seconds = days * 86_400
+        busy = Retryable("HTTP 429", seconds)
+        sink = scene.sink(plan=lambda seq, attempt: busy if seq == 1 and attempt == 1 else Accepted())
+        order = scene.order(window=2)
+        async with scene.killed(order):
+            scene.log.append(1)
+            await scene.clock.advance(1)
+        scene.log.append(3)
+        async with scene.running(order):
+            await scene.clock.advance(seconds - 2)
+            assert sink.attempts == [(0, 1)]
+            await scene.clock.advance(2)
+            assert sink.attempts == [(0, 1), *((seconds, seq) for seq in (1, 2, 3, 4))]
+
+    run(main())
+
+
+@pytest.mark.matrix("CE-111")
+def test_a_peer_that_always_names_a_later_time_gets_no_event_beyond_the_greatest_age_again() -> None:
+    async def main() -> None:
+        scene = Scene()
+        sink = scene.sink(plan=lambda seq, attempt: Retryable("HTTP 429", 100_000))
+        async with scene.running(scene.order()) as deliveries:
+            scene.log.append(1)
+            await scene.clock.advance(400_000)
+            (letter,) = deliveries.dead_letters("sub")
+            assert letter.reason == "given up: the next attempt would come more than 86400 s after the first: HTTP 429"
+        assert sink.times == [0, 100_000]
 
     run(main())
 

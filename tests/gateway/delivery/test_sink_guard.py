@@ -1,6 +1,7 @@
 """Which hosts a sink may lead to."""
 
 import asyncio
+import threading
 from ipaddress import ip_address
 
 import pytest
@@ -92,7 +93,7 @@ def test_an_address_inside_is_refused_in_every_spelling(host: str, kind: str) ->
     with pytest.raises(SinkRefused, match=kind):
         guard.addresses(host, 80)
     with pytest.raises(SinkRefused, match=kind):
-        guard.check_host(host, 80)
+        asyncio.run(guard.check_host(host, 80))
     with pytest.raises(SinkRefused, match=kind):
         guard.check_address(host, 80)
 
@@ -141,7 +142,7 @@ def test_a_name_that_does_not_resolve_passes_now_and_fails_when_it_is_connected_
         raise OSError("Name or service not known")
 
     guard = SinkGuard(look_up=nowhere)
-    guard.check_host("sink.example", 80)
+    asyncio.run(guard.check_host("sink.example", 80))
     with pytest.raises(OSError, match="not known"):
         guard.addresses("sink.example", 80)
     with pytest.raises(OSError, match="no address"):
@@ -194,7 +195,7 @@ def test_an_entry_that_allows_nothing_is_an_error_that_quotes_it(entry: str) -> 
 def test_a_name_that_resolves_elsewhere_the_next_time_gains_nothing() -> None:
     answers = iter([["1.1.1.1"], ["127.0.0.1"]])
     guard = SinkGuard(look_up=lambda *_: next(answers))
-    guard.check_host("rebinding.example", 80)  # as a subscription is created
+    assert guard.addresses("rebinding.example", 80) == [("1.1.1.1", 80)]
 
     async def main() -> None:
         async with guarded_session(guard) as session:
@@ -261,3 +262,46 @@ def test_every_refused_range_of_the_standard_library_is_refused_here() -> None:
             address = ip_address(f"{first}.{second}.0.1")
             if not address.is_global or address.is_multicast:
                 assert refusal_of(address) is not None, address
+
+
+def test_names_that_resolve_slowly_hold_up_neither_other_work_nor_other_names() -> None:
+    answered = threading.Event()
+
+    def look_up(host: str, port: int) -> list[str]:
+        if host != "quick.example":
+            answered.wait(60)
+        return ["1.1.1.1"]
+
+    async def main() -> None:
+        guard = SinkGuard(look_up=look_up)
+        names = [f"slow{number % 16}.example" for number in range(64)]
+        slow = [asyncio.create_task(guard.resolve(name, 80)) for name in names]
+        try:
+            async with asyncio.timeout(30):
+                assert await asyncio.to_thread(lambda: 7) == 7
+                assert await guard.resolve("quick.example", 80) == [("1.1.1.1", 80)]
+            assert not any(task.done() for task in slow)
+        finally:
+            answered.set()
+        assert await asyncio.gather(*slow) == [[("1.1.1.1", 80)]] * 64
+
+    asyncio.run(main())
+
+
+def test_a_name_that_does_not_resolve_in_time_is_one_that_does_not_resolve() -> None:
+    answered = threading.Event()
+
+    def look_up(host: str, port: int) -> list[str]:
+        answered.wait(60)
+        return ["1.1.1.1"]
+
+    async def main() -> None:
+        guard = SinkGuard(look_up=look_up, look_up_seconds=0.01)
+        try:
+            for _ in range(2):
+                with pytest.raises(OSError, match=r"slow\.example was not resolved within 0\.01 s"):
+                    await guard.resolve("slow.example", 80)
+        finally:
+            answered.set()
+
+    asyncio.run(main())

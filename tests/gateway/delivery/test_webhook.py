@@ -1,14 +1,19 @@
 """The handshake of web hooks: a receiver is asked before it is sent anything, and its rate is kept."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from delivery_scene import Scene
 from gateway.delivery.http_receiver import MESSAGE, receiver, sender
 from relaycast_gateway.clock import SECOND, VirtualClock
+from relaycast_gateway.delivery.deliveries import EventDeliveries
 from relaycast_gateway.delivery.sender import Accepted, Gone, Retryable, SendOutcome
+from relaycast_gateway.delivery.wire_message import WireMessage
+from relaycast_gateway.record import EventRecord
 
 
 class Validating:
@@ -91,5 +96,33 @@ def test_the_rate_that_a_receiver_allows_is_kept(allowed: str | None, asked: int
             assert 0 <= made.take_turn() <= gap
             clock.set(clock.now_ns() + round(gap * SECOND))
             assert made.take_turn() == 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.matrix("CE-62")
+def test_a_first_event_that_dies_before_it_is_sent_leaves_the_next_one_its_turn_to_ask() -> None:
+    async def main() -> None:
+        scene, peer = Scene(), Validating(WebHook_Allowed_Origin="*")
+        order = scene.order()
+
+        def encode(record: EventRecord) -> WireMessage:
+            if record.seq == 1:
+                raise ValueError("too large")
+            return WireMessage(str(record.seq).encode())
+
+        async with receiver(peer.answer) as server, sender(server.port, {"requestorigin": "feed.example"}) as made:
+            deliveries = EventDeliveries(scene.log, scene.store, sender_of=lambda _: made)
+            deliveries.add(replace(order, encode=encode), 0)
+            await deliveries.start()
+            scene.log.append(3)
+            async with asyncio.timeout(20):
+                while deliveries.state("sub").cursor < 3 or deliveries.state("sub").pending:
+                    await asyncio.sleep(0.01)
+            assert [letter.reason for letter in deliveries.dead_letters("sub")] == [
+                "the event cannot be encoded: too large"
+            ]
+            await deliveries.stop()
+        assert [method for method, *_ in peer.requests] == ["OPTIONS", "POST", "POST"]
 
     asyncio.run(main())

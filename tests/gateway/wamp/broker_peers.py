@@ -51,6 +51,7 @@ class Recorder:
     broker: Broker
     got: list[WampMessage] = field(default_factory=list)
     is_paused: bool = False
+    message_bytes: int = 0
     requests: Iterator[int] = field(default_factory=lambda: count(1))
 
     def send(self, message: WampMessage) -> None:

@@ -235,7 +235,7 @@ def test_many_events_of_others_are_delivered_in_steps(monkeypatch: pytest.Monkey
 
 
 def test_many_publications_are_delivered_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publication_flow, "PUBLICATIONS_OF_A_STEP", 4)
+    monkeypatch.setattr(publication_flow, "BYTES_OF_A_STEP", 4 * publication_flow.LEAST_BYTES)
     log, commits, tellers = EventLog.open(), list[int](), list[Callable[[int], None]]()
     connect = log.connect
 

@@ -2,13 +2,17 @@
 
 import asyncio
 import sqlite3
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from gateway.wamp.broker_peers import Town, in_town, kept, numbers
+from relaycast_gateway.icrc16 import text
+from relaycast_gateway.record import EventDraft
 from relaycast_gateway.wamp import broker, publication_flow
 from relaycast_gateway.wamp.history.rules import HistoryRules
+from relaycast_gateway.wamp.publication_flow import LEAST_BYTES
 
 
 def test_what_the_disk_refuses_is_an_error_to_who_asked_and_no_event() -> None:
@@ -75,8 +79,8 @@ def test_a_closed_log_refuses_and_unstored_topics_go_on() -> None:
 def test_a_publisher_that_outruns_the_disk_is_read_no_more_until_it_has_caught_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(publication_flow, "PAUSE_AT", 4)
-    monkeypatch.setattr(publication_flow, "MOST_WAITING", 8)
+    monkeypatch.setattr(publication_flow, "PAUSE_AT", 4 * LEAST_BYTES)
+    monkeypatch.setattr(publication_flow, "MOST_WAITING", 8 * LEAST_BYTES)
 
     async def visit(town: Town) -> None:
         writer, quiet = town.session(), town.session()
@@ -92,6 +96,47 @@ def test_a_publisher_that_outruns_the_disk_is_read_no_more_until_it_has_caught_u
         writer.publish("kept.a", [11], acknowledge=True)
         await town.settle()
         assert len(writer.published) == 9
+
+    in_town(visit)
+
+
+def test_a_publisher_of_large_events_is_paused_and_refused_by_their_bytes() -> None:
+    async def visit(town: Town) -> None:
+        writer, quiet = town.session(), town.session()
+        payload = "x" * (1 << 20)
+        writer.message_bytes = len(payload)
+        for number in range(40):
+            writer.publish("kept.a", [payload], acknowledge=True)
+            assert writer.is_paused == (number >= 4)
+        quiet.publish("a", [1], acknowledge=True)
+        assert (len(quiet.published), quiet.is_paused) == (1, False)
+        assert writer.errors == ["wamp.error.unavailable"] * 8
+        await town.settle()
+        assert (len(writer.published), writer.is_paused) == (32, False)
+
+    in_town(visit)
+
+
+def test_large_events_are_delivered_a_few_a_turn() -> None:
+    async def visit(town: Town) -> None:
+        reader, writer = town.session(), town.session()
+        reader.subscribe("kept.", match="prefix")
+        payload = "x" * (400 << 10)
+        seen = []
+        town.log.append(*(EventDraft("kept.o", text(payload), b"", 5) for _ in range(6)))
+        while len(reader.events) < 6:
+            await asyncio.sleep(0)
+            seen.append(len(reader.events))
+        writer.message_bytes = len(payload)
+        for _ in range(6):
+            writer.publish("kept.w", [payload])
+            await asyncio.sleep(0)
+            seen.append(len(reader.events))
+        town.log.purge()
+        while len(reader.events) < 12:
+            await asyncio.sleep(0)
+            seen.append(len(reader.events))
+        assert max(later - earlier for earlier, later in pairwise([0, *seen])) <= 2
 
     in_town(visit)
 
