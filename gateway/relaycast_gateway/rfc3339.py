@@ -1,7 +1,8 @@
 """Moments as RFC 3339 text, exact to the nanosecond.
 
-A moment is nanoseconds since 1970 in UTC, as ``int``. Reading takes any offset, lower-case ``t`` and ``z``, and 0 to 9
-digits of a second's fraction. A leap second (``:60``) is refused: no count of nanoseconds stands for it.
+A moment is nanoseconds since 1970 in UTC, as ``int``. Reading takes any offset, lower-case ``t`` and ``z``, and any
+digits of a second's fraction, of which nine count. A leap second (``:60``, with any fraction) is the start of the next
+one: no count of nanoseconds stands for it.
 """
 
 import re
@@ -14,9 +15,7 @@ SECONDS_KEPT = 1_024
 """Texts of seconds that are kept: events that are told together were often received together."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_FORM = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
-)
+_FORM = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
 
 EXPECTED = "an RFC 3339 time with an offset, such as 2026-01-31T12:00:00.5Z"
 
@@ -50,13 +49,16 @@ def parse_time(text: str) -> int:
     year, month, day, hour, minute, second, fraction, sign, offset_hour, offset_minute = found.groups()
     if sign is not None and (int(offset_hour) > 23 or int(offset_minute) > 59):
         raise ValueError(f"expected an offset of at most 23:59, got {text!r}")
+    is_leap = second == "60"
+    if is_leap:
+        second, fraction = "59", ""
     try:
         moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second), tzinfo=UTC)
     except ValueError as error:
         raise ValueError(f"expected {EXPECTED}, got {text!r}: {error}") from None
     since = moment - _EPOCH
-    seconds = since.days * 86_400 + since.seconds
+    seconds = since.days * 86_400 + since.seconds + is_leap
     if sign is not None:
         offset = int(offset_hour) * 3_600 + int(offset_minute) * 60
         seconds += offset if sign == "-" else -offset
-    return seconds * SECOND + int((fraction or "").ljust(9, "0"))
+    return seconds * SECOND + int((fraction or "")[:9].ljust(9, "0"))

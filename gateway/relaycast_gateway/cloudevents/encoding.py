@@ -5,7 +5,7 @@
 | ``HTTP`` | headers ``ce-NAME``, percent-encoded | ``Content-Type`` |
 | ``MQTT3`` | none: always structured | none: JSON is implied |
 | ``MQTT5`` | user properties ``NAME`` | content type property |
-| ``AMQP`` | application properties ``cloudEvents:NAME``, typed | property ``content-type`` |
+| ``AMQP`` | application properties ``cloudEvents_NAME``, typed | property ``content-type`` |
 | ``KAFKA`` | headers ``ce_NAME`` | header ``content-type`` |
 | ``NATS`` | headers ``ce-NAME``, percent-encoded, ``ce-datacontenttype`` too | ``Content-Type`` if structured |
 
@@ -42,8 +42,8 @@ PROTOCOLS = ("HTTP", "MQTT3", "MQTT5", "AMQP", "KAFKA", "NATS")
 STRUCTURED_TYPE = "application/cloudevents+json; charset=utf-8"
 CONTENT_TYPE = "datacontenttype"
 
-AMQP_PREFIXES = ("cloudEvents:", "cloudEvents_")
-"""The second is for receivers that take JMS names only."""
+AMQP_PREFIXES = ("cloudEvents_", "cloudEvents:")
+"""Receivers read both. The first one is a name of JMS, too, and is sent by default."""
 
 MESSAGES_KEPT = 256
 """The newest messages of each form."""

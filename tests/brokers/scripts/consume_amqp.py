@@ -1,5 +1,6 @@
 """Prints each event of a node: consume_amqp.py HOST PORT ADDRESS, the address such as /queue/events."""
 
+import re
 import sys
 
 from proton.handlers import MessagingHandler
@@ -16,7 +17,7 @@ class Consumer(MessagingHandler):
         print("ready", flush=True)
 
     def on_message(self, event):
-        attributes = {name.removeprefix("cloudEvents:"): value for name, value in event.message.properties.items()}
+        attributes = {re.sub("^cloudEvents[_:]", "", name): value for name, value in event.message.properties.items()}
         print(attributes["type"], attributes["subject"], bytes(event.message.body).decode(), flush=True)
 
 

@@ -148,7 +148,7 @@ def test_settings_are_an_object(settings: Any) -> None:
         ("HTTP", {"method": "POST"}),
         ("MQTT3", {"topicname": "t", "qos": 1, "retain": False}),
         ("MQTT5", {"topicname": "t", "qos": 1, "retain": False}),
-        ("AMQP", {"address": "q", "sendersettlementmode": "unsettled", "attributeprefix": "cloudEvents:"}),
+        ("AMQP", {"address": "q", "sendersettlementmode": "unsettled", "attributeprefix": "cloudEvents_"}),
         ("KAFKA", {"topicname": "t", "clientid": "relaycast", "acks": "all"}),
         ("NATS", {"subject": "s"}),
     ],

@@ -1,6 +1,9 @@
 """Trees as closures over the attributes of an event.
 
 Law: a closure returns a ``str``, ``int`` or ``bool`` and nothing derived from these, or raises ``SqlEvaluationError``.
+A cast that fails raises, which is all that a filter needs to know. The value of the expression is found once more, by
+closures whose casts go on with the default of their type; the first error is kept.
+Source: CloudEvents SQL 1.0, "Errors" and "Type casting".
 """
 
 from collections.abc import Callable, Mapping
@@ -8,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from relaycast_gateway.cloudevents.event import canonical_text
-from relaycast_gateway.cloudevents.sql.casts import CASTS, SqlType, primitive, to_integer
+from relaycast_gateway.cloudevents.sql.casts import CASTS, SqlType, primitive
 from relaycast_gateway.cloudevents.sql.errors import SqlErrorKind, SqlEvaluationError, SqlValue
 from relaycast_gateway.cloudevents.sql.functions import function
 from relaycast_gateway.cloudevents.sql.like import matcher
@@ -28,6 +31,7 @@ from relaycast_gateway.cloudevents.sql.syntax import (
 )
 
 EventAttributes = Mapping[str, object]
+Casts = Mapping[SqlType, Callable[[SqlValue], Any]]
 SqlEvaluator = Callable[[EventAttributes], Any]
 
 NEVER_AN_ATTRIBUTE = "data"
@@ -49,15 +53,50 @@ def evaluate_sql(text: str | bool | int, event: EventAttributes) -> SqlValue:
 def compile_sql(text: str) -> SqlEvaluator:
     """Return the evaluator of an expression; ``SqlParseError`` where it is none."""
     node = parse(text)
+    strict = _whole(node, CASTS)
+
+    def evaluate(event: EventAttributes) -> Any:
+        try:
+            return strict(event)
+        except SqlEvaluationError as error:
+            if error.kind != "cast":
+                raise
+        errors: list[SqlEvaluationError] = []
+        try:
+            value = _whole(node, {target: _going_on(target, errors) for target in CASTS})(event)
+        except SqlEvaluationError as error:
+            errors.append(error)
+            value = error.value
+        raise SqlEvaluationError(errors[0].kind, errors[0].reason, value)
+
+    return evaluate
+
+
+def _whole(node: SqlNode, casts: Casts) -> SqlEvaluator:
+    """Return the evaluator of a whole expression: an error goes on with the zero value of its type."""
     zero = (_type_of(node) or bool)()
     if isinstance(node, SqlCall):  # its own errors bring a value of their own
-        return _call(node, zero)
-    return _with_value(_compiled(node), zero)
+        return _call(node, zero, casts)
+    return _with_value(_compiled(node, casts), zero)
+
+
+def _going_on(target: SqlType, errors: list[SqlEvaluationError]) -> Callable[[SqlValue], SqlValue]:
+    """Return a cast that notes its error and returns the default of its type."""
+    strict = CASTS[target]
+
+    def cast(value: SqlValue) -> SqlValue:
+        try:
+            return strict(value)
+        except SqlEvaluationError as error:
+            errors.append(error)
+            return error.value
+
+    return cast
 
 
 def sql_predicate(text: str) -> Callable[[EventAttributes], bool]:
     """Return whether an expression is true for an event: false for any other value, and with an error."""
-    evaluate = _compiled(parse(text))
+    evaluate = _compiled(parse(text), CASTS)
 
     def holds(event: EventAttributes) -> bool:
         try:
@@ -97,7 +136,7 @@ def _type_of(node: SqlNode) -> SqlType | None:
     return bool
 
 
-def _compiled(node: SqlNode) -> SqlEvaluator:  # noqa: PLR0911 - one for each form
+def _compiled(node: SqlNode, casts: Casts) -> SqlEvaluator:  # noqa: PLR0911 - one for each form
     match node:
         case SqlLiteral(value):
             return _constant(value)
@@ -106,30 +145,30 @@ def _compiled(node: SqlNode) -> SqlEvaluator:  # noqa: PLR0911 - one for each fo
         case SqlExists(name):
             return _exists(name)
         case SqlNot(operand):
-            of_not = _cast_to(bool, operand)
+            of_not = _cast_to(bool, operand, casts)
             return lambda event: not of_not(event)
         case SqlMinus(operand):
-            of_minus = _cast_to(int, operand)
+            of_minus = _cast_to(int, operand, casts)
             return lambda event: in_range(-of_minus(event))
         case SqlLike(operand, pattern):
-            text, matches = _cast_to(str, operand), matcher(pattern)
+            text, matches = _cast_to(str, operand, casts), matcher(pattern)
             return lambda event: matches(text(event))
         case SqlIn(operand, elements):
-            return _in(operand, elements)
+            return _in(operand, elements, casts)
         case SqlCall():
-            return _call(node, None)
+            return _call(node, None, casts)
     assert isinstance(node, SqlOperation), node
     operators = {operator for operator, _ in node.rest}
     if operators <= LOGIC:
-        return _logic(node)
-    return _arithmetic(node) if operators <= ARITHMETIC.keys() else _comparison(node)
+        return _logic(node, casts)
+    return _arithmetic(node, casts) if operators <= ARITHMETIC.keys() else _comparison(node, casts)
 
 
-def _cast_to(target: SqlType, node: SqlNode) -> SqlEvaluator:
+def _cast_to(target: SqlType, node: SqlNode, casts: Casts) -> SqlEvaluator:
     """Return the evaluator of a node with its result cast."""
     if isinstance(node, SqlAttribute) and target is str:
         return _attribute(node.name, canonical_text)
-    evaluate, cast = _compiled(node), CASTS[target]
+    evaluate, cast = _compiled(node, casts), casts[target]
     return evaluate if _type_of(node) is target else lambda event: cast(evaluate(event))
 
 
@@ -167,9 +206,9 @@ def _failing(kind: SqlErrorKind, reason: str) -> SqlEvaluator:
     return failing
 
 
-def _logic(node: SqlOperation) -> SqlEvaluator:
-    first = _cast_to(bool, node.first)
-    rest = tuple((operator, _cast_to(bool, operand)) for operator, operand in node.rest)
+def _logic(node: SqlOperation, casts: Casts) -> SqlEvaluator:
+    first = _cast_to(bool, node.first, casts)
+    rest = tuple((operator, _cast_to(bool, operand, casts)) for operator, operand in node.rest)
     operators = {operator for operator, _ in rest}
     if operators in ({"AND"}, {"OR"}):
         ends_with = operators == {"OR"}
@@ -195,9 +234,9 @@ def _logic(node: SqlOperation) -> SqlEvaluator:
     return mixed
 
 
-def _comparison(node: SqlOperation) -> SqlEvaluator:
-    first = _compiled(node.first)
-    rest = tuple((_COMPARE[operator], _compiled(operand)) for operator, operand in node.rest)
+def _comparison(node: SqlOperation, casts: Casts) -> SqlEvaluator:
+    first = _compiled(node.first, casts)
+    rest = tuple((_compare(operator, casts), _compiled(operand, casts)) for operator, operand in node.rest)
     if len(rest) == 1:
         ((compare, second),) = rest
         return lambda event: compare(first(event), second(event))
@@ -211,41 +250,37 @@ def _comparison(node: SqlOperation) -> SqlEvaluator:
     return chain
 
 
-def _equal(x: SqlValue, y: SqlValue) -> bool:
-    if x.__class__ is not y.__class__:
-        x = CASTS[y.__class__](x)
-    return x == y
+def _compare(operator: str, casts: Casts) -> Callable[[Any, Any], bool]:
+    """Return a comparison: ``=`` casts the left to the type of the right, an order casts both to integers."""
+    order, to_int = ORDERS.get(operator), casts[int]
+    if order is not None:
+        return lambda x, y: order(to_int(x), to_int(y))
+
+    def equal(x: SqlValue, y: SqlValue) -> bool:
+        if x.__class__ is not y.__class__:
+            x = casts[y.__class__](x)
+        return x == y
+
+    return equal if operator == "=" else lambda x, y: not equal(x, y)
 
 
-def _ordered(order: Callable[[int, int], bool]) -> Callable[[SqlValue, SqlValue], bool]:
-    return lambda x, y: order(to_integer(x), to_integer(y))
-
-
-_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
-    "=": _equal,
-    "!=": lambda x, y: not _equal(x, y),
-    "<>": lambda x, y: not _equal(x, y),
-    **{operator: _ordered(order) for operator, order in ORDERS.items()},
-}
-
-
-def _arithmetic(node: SqlOperation) -> SqlEvaluator:
-    first = _compiled(node.first)
-    rest = tuple((ARITHMETIC[operator], _compiled(operand)) for operator, operand in node.rest)
+def _arithmetic(node: SqlOperation, casts: Casts) -> SqlEvaluator:
+    first, to_int = _compiled(node.first, casts), casts[int]
+    rest = tuple((ARITHMETIC[operator], _compiled(operand, casts)) for operator, operand in node.rest)
 
     def arithmetic(event: EventAttributes) -> Any:
         value = first(event)
         for operator, operand in rest:
             right = operand(event)
-            value = operator(to_integer(value), to_integer(right))
+            value = operator(to_int(value), to_int(right))
         return value
 
     return arithmetic
 
 
-def _in(operand: SqlNode, elements: tuple[SqlNode, ...]) -> SqlEvaluator:
-    left = _compiled(operand)
-    if all(isinstance(element, SqlLiteral) for element in elements):
+def _in(operand: SqlNode, elements: tuple[SqlNode, ...], casts: Casts) -> SqlEvaluator:
+    left = _compiled(operand, casts)
+    if casts is CASTS and all(isinstance(element, SqlLiteral) for element in elements):
         values = [element.value for element in elements if isinstance(element, SqlLiteral)]
         sets = {target: _cast_until_error(values, target) for target in CASTS}
 
@@ -259,11 +294,11 @@ def _in(operand: SqlNode, elements: tuple[SqlNode, ...]) -> SqlEvaluator:
             return False
 
         return in_literals
-    evaluators = tuple(map(_compiled, elements))
+    evaluators = tuple(_compiled(element, casts) for element in elements)
 
     def in_expressions(event: EventAttributes) -> Any:
         value = left(event)
-        cast = CASTS[value.__class__]
+        cast = casts[value.__class__]
         return any(value == cast(element(event)) for element in evaluators)
 
     return in_expressions
@@ -280,7 +315,7 @@ def _cast_until_error(values: list[SqlValue], target: SqlType) -> tuple[frozense
     return frozenset(found), None
 
 
-def _call(node: SqlCall, zero: SqlValue | None) -> SqlEvaluator:
+def _call(node: SqlCall, zero: SqlValue | None, casts: Casts) -> SqlEvaluator:
     """Return the evaluator of a call; errors of its arguments go on with ``zero`` where one is given."""
     called = function(node.name, len(node.arguments))
     if called is None:
@@ -288,7 +323,8 @@ def _call(node: SqlCall, zero: SqlValue | None) -> SqlEvaluator:
     arguments = []
     for place, argument in enumerate(node.arguments):
         target = called.parameter(place)
-        evaluate = _compiled(argument) if target is None else _cast_to(target, argument)
+        evaluate = _compiled(argument, casts) if target is None else _cast_to(target, argument, casts)
         arguments.append(evaluate if zero is None else _with_value(evaluate, zero))
-    run, given = called.run, tuple(arguments)
+    is_cast = called.run is CASTS[called.returns]
+    run, given = casts[called.returns] if is_cast else called.run, tuple(arguments)
     return lambda event: run(*[argument(event) for argument in given])

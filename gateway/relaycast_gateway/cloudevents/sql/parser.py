@@ -35,7 +35,7 @@ _LEVELS = (LOGIC, COMPARISONS, SUMS, PRODUCTS)
 """Operators between two operands; those further right bind tighter."""
 
 _PREFIXES = (("keyword", "NOT"), ("symbol", "-"))
-_ATTRIBUTE = re.compile(r"[a-z0-9]+")
+_ATTRIBUTE = re.compile(r"[A-Za-z0-9]+")
 _FUNCTION = re.compile(r"[A-Za-z][A-Za-z_]*")
 
 
@@ -151,8 +151,8 @@ class _Parser:
     def _attribute(self) -> str:
         token = self._peek()
         if token.kind not in {"word", "integer"} or not _ATTRIBUTE.fullmatch(token.text):
-            raise self._wrong("an attribute's name, of lower-case letters and digits")
-        return self._take().text
+            raise self._wrong("an attribute's name, of letters and digits")
+        return self._take().text.lower()
 
     def _integer(self, sign: str) -> int:
         token = self._take()
