@@ -3,24 +3,29 @@
 Without PySpark or a Java that fits, ``SparkUnavailable`` says in one line what to install.
 """
 
+import atexit
 import errno
 import logging
 import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from types import FrameType
 from typing import IO, TYPE_CHECKING
 
 from relaycast_spark.child_jvm import ends_with_us
 from relaycast_spark.exceptions import JobFailed, OutputFull, SparkUnavailable
-from relaycast_spark.settings import LOCAL_ADDRESS, LOCAL_SETTINGS, SETTINGS, defaults_folder, user_defaults
+from relaycast_spark.settings import LOCAL_ADDRESS, SETTINGS, defaults_folder, local_settings, user_defaults
 from relaycast_trie.extras import install_command
 
 if TYPE_CHECKING:
@@ -36,6 +41,12 @@ LEAST_HANDLES = 400
 
 INSTALL_JAVA = "install Java 17 (Debian: apt install openjdk-17-jre-headless), or let JAVA_HOME point to it"
 INSTALL_SPARK = install_command("spark")
+
+SCRATCH = "relaycast-spark-"
+"""How the folder begins, in that of TMPDIR, where Spark keeps what is too large for its memory."""
+
+STOP_SECONDS = 10.0
+"""How long Spark may take to stop once it was interrupted; then its Java process is killed."""
 
 JVM_GONE = "the Java process that Spark runs in has ended"
 
@@ -98,26 +109,87 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator["SparkSes
     Raises ``SparkUnavailable``, and ``JobFailed`` for whatever PySpark raises meanwhile; a full disk is ``OutputFull``.
     """
     require_spark()
-    from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # noqa: PLC0415
-    from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     given, wanted = SparkSession.getActiveSession(), settings or SessionSettings()
-    with _told_in_one_line() if given is None else _configured(given, wanted.extra):
-        session = build_session(wanted) if given is None else given
-        if given is None:
-            _hush_accumulators(session)
-        try:
+    if given is not None:
+        with _configured(given, wanted.extra), _one_line_errors():
+            yield given
+        return
+    with _told_in_one_line():
+        session = build_session(wanted)
+        _hush_accumulators(session)
+        with _stopped(session), _one_line_errors():
             yield session
-        except (ConnectionError, Py4JNetworkError) as error:
-            raise JobFailed(JVM_GONE) from error
-        except (PySparkException, Py4JError) as error:
-            full = full_disk_of(error)
-            raise (OutputFull(full) if full else JobFailed(reason_of(error))) from error
+
+
+@contextmanager
+def _one_line_errors() -> Iterator[None]:
+    """Turn what PySpark raises into ``JobFailed``."""
+    from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except (ConnectionError, Py4JNetworkError) as error:
+        raise JobFailed(JVM_GONE) from error
+    except (PySparkException, Py4JError) as error:
+        full = full_disk_of(error)
+        raise (OutputFull(full) if full else JobFailed(reason_of(error))) from error
+
+
+@contextmanager
+def _stopped(session: "SparkSession") -> Iterator[None]:
+    """Stop a session at the end; one that was interrupted has ``STOP_SECONDS`` for it.
+
+    Until SIGTERM is dealt with, Python may wait for an answer of the JVM in many places. So the JVM is killed when the
+    time is over, which ends every wait.
+    """
+    from py4j.protocol import Py4JError  # noqa: PLC0415
+
+    jvm = getattr(getattr(session.sparkContext, "_gateway", None), "proc", None)
+    ends = bounded_end(jvm.kill if jvm is not None else lambda: None)
+    with ends as begin:
+        try:
+            yield
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                begin()
+            raise
         finally:
-            if given is None:
-                with suppress(Py4JError, ConnectionError):  # the JVM may be gone already: an interrupt reaches it, too
-                    session.stop()
+            with suppress(Py4JError, ConnectionError):  # the JVM may be gone already: an interrupt reaches it, too
+                session.stop()
+
+
+@contextmanager
+def bounded_end(kill: Callable[[], object], seconds: float = STOP_SECONDS) -> Iterator[Callable[[], None]]:
+    """Call ``kill`` unless this ends within ``seconds`` of SIGTERM, or of a call of what it gives.
+
+    Where SIGTERM has no handler of Python's, or this is not the main thread, signals are left alone.
+    """
+    timer = threading.Timer(seconds, kill)
+    timer.daemon = True
+
+    def begin() -> None:
+        if timer.ident is None:
+            timer.start()
+
+    before = signal.getsignal(signal.SIGTERM)
+    watches = callable(before) and threading.current_thread() is threading.main_thread()
+
+    def asked(number: int, frame: FrameType | None) -> None:
+        begin()
+        assert callable(before)
+        before(number, frame)
+
+    if watches:
+        signal.signal(signal.SIGTERM, asked)
+    try:
+        yield begin
+    finally:
+        timer.cancel()
+        if watches:
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -163,6 +235,17 @@ def _hush_accumulators(session: "SparkSession") -> None:
         server.handle_error = lambda _request, _client: None
 
 
+@cache
+def _scratch() -> str:
+    """Return the folder where a local Spark of this process keeps its files; it is removed when the process ends.
+
+    Sessions that follow on one another share a JVM, and so the folder.
+    """
+    folder = tempfile.mkdtemp(prefix=SCRATCH)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def build_session(settings: SessionSettings) -> "SparkSession":
     """Start Spark; raises ``SparkUnavailable`` when it does not."""
     from py4j.protocol import Py4JError  # noqa: PLC0415
@@ -179,7 +262,8 @@ def build_session(settings: SessionSettings) -> "SparkSession":
         builder = builder.master(master)
         for name, value in environment(master).items():
             os.environ.setdefault(name, value)
-    for name, value in chosen_settings(settings, master, theirs).items():
+    scratch = _scratch() if is_local(master) and not submitted else ""
+    for name, value in chosen_settings(settings, theirs, scratch).items():
         builder = builder.config(name, value)
     with tempfile.TemporaryFile() as said:
         try:
@@ -187,12 +271,18 @@ def build_session(settings: SessionSettings) -> "SparkSession":
                 session: SparkSession = builder.getOrCreate()
         except (PySparkException, Py4JError, RuntimeError, OSError) as error:
             raise SparkUnavailable(f"Spark does not start with --master {master}", _reason(error, said)) from None
+    if scratch:
+        with suppress(Py4JError, AttributeError):  # for a process that is killed: Java removes it last, if it is empty
+            session._jvm.java.io.File(scratch).deleteOnExit()  # type: ignore[union-attr]
     return session
 
 
-def chosen_settings(settings: SessionSettings, master: str, theirs: dict[str, str]) -> dict[str, str]:
-    """Return what a Spark at ``master`` is started with, beside what it reads in the user's own defaults itself."""
-    ours = SETTINGS | (LOCAL_SETTINGS if is_local(master) else {}) | {"spark.ui.enabled": "false"}
+def chosen_settings(settings: SessionSettings, theirs: dict[str, str], scratch: str) -> dict[str, str]:
+    """Return what Spark is started with, beside what it reads in the user's own defaults itself.
+
+    A Spark inside this process's machine has the folder ``scratch``, any other none.
+    """
+    ours = SETTINGS | (local_settings(scratch) if scratch else {}) | {"spark.ui.enabled": "false"}
     chosen = {name: value for name, value in ours.items() if name not in theirs}
     return chosen | ({"spark.ui.enabled": "true"} if settings.ui else {}) | dict(settings.extra)
 

@@ -5,6 +5,7 @@ Law: what the command line says comes first, then ``spark-defaults.conf``, then 
 
 import os
 import re
+from difflib import get_close_matches
 from pathlib import Path
 
 LOCAL_ADDRESS = "127.0.0.1"
@@ -36,6 +37,16 @@ LOCAL_SETTINGS = {
 }
 """For a Spark inside this process's machine alone."""
 
+
+def local_settings(scratch: str) -> dict[str, str]:
+    """Return settings for a Spark inside this process's machine: it keeps its files in ``scratch``.
+
+    Spark itself would take ``/tmp``. ``SPARK_LOCAL_DIRS`` goes before them, as Spark has it.
+    """
+    places = {"spark.local.dir": scratch, "spark.sql.warehouse.dir": f"{scratch}/warehouse"}
+    return LOCAL_SETTINGS | places | {"spark.driver.defaultJavaOptions": f'"-Djava.io.tmpdir={scratch}"'}
+
+
 _LINE = re.compile(r"\s*([^\s=:]+)(?:\s*[=:]\s*|\s+)(.*?)\s*")
 
 
@@ -44,6 +55,30 @@ def defaults_folder() -> Path | None:
     home, folder = os.environ.get("SPARK_HOME"), os.environ.get("SPARK_CONF_DIR")
     wanted = Path(folder) if folder else Path(home) / "conf" if home else None
     return wanted if wanted is not None and (wanted / DEFAULTS).is_file() else None
+
+
+MASTERS = ("local", "local[N]", "local[*]", "local-cluster[..]", "spark://HOST:PORT", "yarn", "k8s://HOST:PORT")
+"""Forms of a master, as spark-submit takes them."""
+
+_MASTER = re.compile(
+    r"local(\[(\*|[1-9]\d*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
+    r"|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|k8s://\S+|yarn"
+)
+
+
+def is_master(text: str) -> bool:
+    """Return whether ``text`` has a form of a master."""
+    return _MASTER.fullmatch(text) is not None
+
+
+def like_master(text: str) -> str:
+    """Return what may have been meant by a text that is none; an empty text where nothing is like it."""
+    rest = re.sub(r"^[^\[:]*", "", text)
+    head = text.removesuffix(rest)
+    for name in get_close_matches(head.lower(), ("local", "local-cluster", "spark", "yarn", "k8s"), n=3, cutoff=0.5):
+        if is_master(name + rest):
+            return name + rest
+    return ""
 
 
 def user_defaults() -> dict[str, str]:

@@ -119,6 +119,30 @@ def test_a_missing_module_of_ours_stays_a_fault(relaycast: Command, monkeypatch:
         relaycast("doctor")
 
 
+@pytest.mark.parametrize("verb", [("prove", "state.json"), ("run", "oracle", "--engine", "spark"), ("sweep", "s.toml")])
+@pytest.mark.parametrize(
+    ("master", "hint"),
+    [
+        ("loca[2]", " (did you mean local[2]?)"),
+        ("Local[*]", " (did you mean local[*]?)"),
+        ("spak://host:7077", " (did you mean spark://host:7077?)"),
+        ("local[0]", ""),
+        ("local[two]", ""),
+        ("host:7077", ""),
+        ("", ""),
+    ],
+)
+def test_a_master_of_no_known_form_is_refused(
+    verb: tuple[str, ...], master: str, hint: str, refused: Refused, file: Written
+) -> None:
+    file([["0x01", "0x02"]], "state.json")
+    file('scenarios = ["oracle"]\n', "s.toml")
+    more = ("--engine", "spark") if verb[0] == "sweep" else ()
+    line = refused(*verb, *more, "--master", master, "--out", "out")
+    known = "local, local[N], local[*], local-cluster[..], spark://HOST:PORT, yarn, k8s://HOST:PORT"
+    assert line == f"--master: got {master!r}, expected {known}{hint}"
+
+
 @pytest.mark.parametrize("flag", ["-q", "--quiet"])
 @pytest.mark.parametrize(
     "arguments",

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from uuid import uuid4
 
 import psutil
 import pytest
@@ -18,7 +19,8 @@ from peers import missing
 from relaycast.scenario.files import load_scenario
 from relaycast.simulation.run_files import simulate
 from relaycast_spark.exceptions import SparkUnavailable
-from relaycast_spark.session import require_spark
+from relaycast_spark.session import SCRATCH, require_spark
+from spark.left_processes import MARK, ends
 from spark.scenarios import contents
 
 SCENARIO = 'extends = "oracle"\nblocks = 240\n'
@@ -130,6 +132,30 @@ def test_a_run_that_is_asked_to_end_says_how_to_go_on(
     assert b"refused" not in said
     (work,) = out.iterdir()
     assert len(committed(work)) >= 3, "the manifest names a file after it is there"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_run_that_is_asked_to_end_does_so_although_java_hangs_and_leaves_nothing(
+    tmp_path: Path, command: list[str], hangs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java that hangs answers nothing, whatever the driver waits for; all that Spark writes lies where TMPDIR says."""
+    scratch, mark = tmp_path / "scratch", uuid4().hex
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setenv(MARK, mark)
+    process = started(command, tmp_path / "out", segments=3)
+    assert list(scratch.glob(f"{SCRATCH}*/blockmgr-*")), "it writes there"
+    if hangs:
+        (java,) = [it for it in psutil.Process(process.pid).children() if it.name() == "java"]
+        java.suspend()
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 143
+    assert said.splitlines()[-1] == b"relaycast: stopped by SIGTERM, the same command goes on from here"
+    assert b"Traceback" not in said
+    assert ends(mark), "neither Java nor a worker is left"
+    assert list(scratch.iterdir()) == []
 
 
 @pytest.mark.slow

@@ -4,8 +4,10 @@ import builtins
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from relaycast.cli.exit_code import ExitCode
 from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_spark.session import (
     SessionSettings,
+    bounded_end,
     chosen_settings,
     reason_of,
     require_java,
@@ -23,7 +26,7 @@ from relaycast_spark.session import (
     retrying,
     spark_session,
 )
-from relaycast_spark.settings import LOCAL_SETTINGS, SETTINGS, defaults_folder, user_defaults
+from relaycast_spark.settings import LOCAL_SETTINGS, SETTINGS, defaults_folder, is_master, local_settings, user_defaults
 
 
 def install_java(folder: Path, says: str) -> None:
@@ -150,13 +153,47 @@ def test_the_users_defaults_are_found_where_spark_looks_for_them(
 def test_the_command_line_comes_before_the_users_defaults_and_these_before_ours() -> None:
     theirs = {"spark.ui.enabled": "true", "spark.sql.session.timeZone": "CET", "spark.driver.maxResultSize": "1g"}
     given = SessionSettings(extra=(("spark.driver.maxResultSize", "2g"), ("spark.mine", "1")))
-    chosen = chosen_settings(given, "local[2]", theirs)
+    chosen = chosen_settings(given, theirs, "scratch")
     assert (chosen["spark.driver.maxResultSize"], chosen["spark.mine"]) == ("2g", "1")
     assert not {"spark.ui.enabled", "spark.sql.session.timeZone"} & chosen.keys(), "Spark reads these itself"
     ours = (SETTINGS | LOCAL_SETTINGS).keys() - theirs.keys()
     assert {name: chosen[name] for name in ours} == {name: (SETTINGS | LOCAL_SETTINGS)[name] for name in ours}
-    assert chosen_settings(SessionSettings(ui=True), "local", theirs)["spark.ui.enabled"] == "true"
-    assert not LOCAL_SETTINGS.keys() & chosen_settings(SessionSettings(), "spark://host:7077", {}).keys()
+    assert chosen_settings(SessionSettings(ui=True), theirs, "scratch")["spark.ui.enabled"] == "true"
+    elsewhere = chosen_settings(SessionSettings(), {}, "")
+    assert not local_settings("scratch").keys() & elsewhere.keys()
+
+
+def test_a_local_spark_keeps_its_files_where_tmpdir_says_unless_the_user_says_otherwise() -> None:
+    chosen = chosen_settings(SessionSettings(), {}, "/my/scratch")
+    assert chosen["spark.local.dir"] == "/my/scratch"
+    assert chosen["spark.sql.warehouse.dir"].startswith("/my/scratch/")
+    assert chosen["spark.driver.defaultJavaOptions"] == '"-Djava.io.tmpdir=/my/scratch"'
+    assert "spark.local.dir" not in chosen_settings(SessionSettings(), {"spark.local.dir": "/mine"}, "/x")
+
+
+@pytest.mark.parametrize(
+    "master",
+    ["local", "local[4]", "local[*]", "local[2,4]", "local-cluster[2,1,1024]", "spark://a:1,b:2", "yarn", "k8s://h:1"],
+)
+def test_masters_as_spark_submit_takes_them_are_known(master: str) -> None:
+    assert is_master(master)
+
+
+def test_what_does_not_end_in_time_after_it_was_asked_to_is_killed() -> None:
+    killed = threading.Event()
+    with bounded_end(killed.set, seconds=0.01) as begin:
+        assert not killed.wait(0.1), "nobody has asked"
+        begin()
+        begin()
+        assert killed.wait(60)
+
+
+def test_what_ends_in_time_is_left_alone_and_so_are_signals_afterwards() -> None:
+    killed, before = threading.Event(), signal.getsignal(signal.SIGTERM)
+    with bounded_end(killed.set, seconds=3_600) as begin:
+        begin()
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert not killed.is_set()
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ def session_settings(master: str | None, conf: list[str] | None, *, ui: bool) ->
     """Return where Spark runs, and how; raises ``BadInput`` for what is no setting of Spark's."""
     from relaycast_spark.session import SessionSettings  # noqa: PLC0415
 
+    _check_master(master)
     pairs = [setting.partition("=") for setting in conf or ()]
     for name, sign, value in pairs:
         if not sign or not name.startswith("spark."):
@@ -69,6 +70,15 @@ def session_settings(master: str | None, conf: list[str] | None, *, ui: bool) ->
         if name == "spark.master":
             raise BadInput("--conf", shown(f"{name}{sign}{value}"), f"--master {value}")
     return SessionSettings(master=master, ui=ui, extra=tuple((name, value) for name, _, value in pairs))
+
+
+def _check_master(master: str | None) -> None:
+    """Raise ``BadInput`` for a text that is no master: every other one would be taken for a cluster."""
+    from relaycast_spark.settings import MASTERS, is_master, like_master  # noqa: PLC0415
+
+    if master is not None and not is_master(master):
+        meant = like_master(master)
+        raise BadInput("--master", shown(master), ", ".join(MASTERS), f"did you mean {meant}?" if meant else "")
 
 
 @contextmanager
@@ -99,6 +109,7 @@ def table_place(text: str, option: str, master: str | None, *, is_read: bool) ->
     from relaycast.simulation.run_folder import check_writable  # noqa: PLC0415
     from relaycast_spark.table_places import TablePlace, check_local, refuse_unshared  # noqa: PLC0415
 
+    _check_master(master)
     place = TablePlace(text)
     if master is not None:
         refuse_unshared(place, master)
