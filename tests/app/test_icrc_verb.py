@@ -126,11 +126,11 @@ def test_interfaces_are_printed(role: CanisterRole, relaycast: Command) -> None:
         ),
         (
             ("icrc72_publish", "vec {}", "--canister", "aaaaa-aa", "--as", "x"),
-            "icrc72_publish: got a refusal (no such c",
+            "icrc72_publish: got a refusal (there is no canister aaaaa-aa here",
         ),
         (
             ("icrc72_publish", "vec {}", "--canister", "orchestrator", "--as", "x"),
-            "icrc72_publish: got a refusal (the m",
+            "icrc72_publish: got a refusal (there is no method 'icrc72_publish' here",
         ),
         (
             ("icrc72_get_subscriber_stats",),
