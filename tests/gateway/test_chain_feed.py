@@ -16,7 +16,7 @@ from gateway.heard_chains import Heard
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast.serve.network import living
-from relaycast_collator import BlockBuilt, Pace, RelaySealed
+from relaycast_collator import BlockBuilt, Chains, Pace, RelaySealed
 from relaycast_gateway.chain_feed import ChainFeed
 from relaycast_gateway.cloudevents.event import attributes_of
 from relaycast_gateway.icrc16 import to_json
@@ -27,7 +27,7 @@ from relaycast_pallets.balances.events import HoldReason
 from relaycast_pallets.broadcaster.events import DataPublished, KeyExpired
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.frame.events import Event
-from relaycast_pallets.frame.system import Origin
+from relaycast_pallets.frame.system import Origin, System
 from relaycast_pallets.subscriber.events import PublisherEnabled
 from relaycast_pallets.subscriber.policies import Policies, Told
 from relaycast_pallets.sudo.pallet import RequireSudo
@@ -356,6 +356,39 @@ def test_events_that_could_not_be_stored_are_reported_and_the_chains_go_on(
     assert heard.feed.error is None
     assert caplog.messages[1:] == [f"events are kept again; lost since the start: {heard.feed.lost}"]
     heard.log.close()
+
+
+def test_a_tick_that_is_taken_back_leaves_no_event() -> None:
+    heard = Heard(Chains(), options={"by_tick": True})
+    heard.chains.step()
+    heard.feed.tick_passed()
+    heard.chains.step()
+    heard.feed.take_back()
+    heard.feed.tick_passed()
+    assert (len(heard.records("block.imported")), heard.feed.told) == (1, 1)
+    heard.chains.step()
+    heard.feed.tick_passed()
+    assert (len(heard.records("block.imported")), heard.feed.told) == (2, 2)
+
+
+def test_a_feed_that_fails_loses_its_events_and_ends_no_block(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(_system: System, number: int) -> int:
+        return 1 // (number - 2)
+
+    heard = Heard(Chains(), options={"block_time": broken})
+    for _ in range(3):
+        heard.chains.step()
+    heard.log.purge()
+    assert [it["number"] for it in heard.data("block.imported")] == [1, 3]
+    assert (heard.feed.lost, heard.feed.error) == (1, None)
+    assert "events are being lost" in caplog.text
+
+
+def test_a_feed_of_a_log_that_is_closed_loses_its_events_and_ends_no_block() -> None:
+    heard = Heard(Chains())
+    heard.log.close()
+    heard.chains.step()
+    assert (heard.chains.tick, heard.feed.lost > 0) == (1, True)
 
 
 @pytest.mark.parametrize(
