@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import suppress
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -14,9 +15,11 @@ from gateway.cloudevents.served_gateway import Api
 from gateway.cloudevents.served_gateway import visit as visit_gateway
 from relaycast.serve import application
 from relaycast.serve.access import Access
-from relaycast.serve.server import Server
+from relaycast.serve.server import KEEP_ALIVE_SECONDS, Server
 from relaycast_gateway import request_body
-from relaycast_gateway.listener import ConnectionGate, GateLimits
+from relaycast_gateway.listener import OTHER_FILES, ConnectionGate, GateLimits
+from relaycast_node.rpc.json_rpc import MOST_REQUEST_BYTES
+from relaycast_node.rpc.session import MOST_SUBSCRIPTIONS
 from small_chain import SmallChain, SmallLive
 
 __all__ = ["nothing_fails_inside"]
@@ -118,3 +121,25 @@ def test_half_a_body_is_refused_when_its_time_is_over(path: str, monkeypatch: py
         writer.close()
 
     visit_gateway(work)
+
+
+def test_the_guide_states_the_limits() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "serve.md").read_text("utf-8")
+    table = guide.partition("\n## Limits\n")[2]
+    limits = GateLimits()
+    stated = {
+        "connections": f"{limits.most:,}",
+        "new connections": f"{limits.most_new:,}",
+        "new connections of one address, or of one IPv6 network of 64 bits": f"{limits.most_new_of_one:,}",
+        "time until a client is let in, the handshake of TLS included": f"{limits.new_seconds:g} s",
+        "time for the body of a request": f"{request_body.BODY_SECONDS:g} s",
+        "time between two requests over one connection": f"{KEEP_ALIVE_SECONDS:g} s",
+        "time in which a client takes nothing of what it is sent (on Linux)": f"{limits.stalled_seconds:g} s",
+        "WebSockets of the node": f"{application.MOST_CONNECTIONS:,}",
+        "browsers that follow the live page": f"{application.MOST_WATCHERS}",
+        "a message or an answer of JSON-RPC": f"{MOST_REQUEST_BYTES >> 20} MiB",
+        "subscriptions of one WebSocket": f"{MOST_SUBSCRIPTIONS:,}",
+    }
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+    assert {what: limit for what, limit, _ in rows} == stated
+    assert f"{OTHER_FILES} are kept for other files. If fewer than {limits.most + OTHER_FILES:,} are allowed" in table

@@ -6,7 +6,9 @@ that asked for a WebSocket.
 """
 
 import logging
-from collections.abc import Iterator
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -15,10 +17,10 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.log import ws_logger
 from aiohttp.web_protocol import PayloadAccessError, RequestPayloadError
 
-from relaycast_gateway.clock import SECOND, Clock, SystemClock
+from relaycast_node.line_rate import LineRate
 
 ENTRIES_A_MINUTE = 10
-"""Of one place in the code; an entry is a message with its traceback."""
+"""Of one place in the code; an entry is a message, with its traceback if it has one."""
 
 _OF_CLIENTS = (HttpProcessingError, RequestPayloadError, PayloadAccessError, ClientConnectionResetError)
 
@@ -33,35 +35,18 @@ ws_logger.addFilter(lambda _: False)
 """It says which protocols a client asked for: text that the client sent."""
 
 
-class EntryRate:
-    """A filter of a handler: lets ``most`` entries of each place in the code pass in a minute.
-
-    The next one says how many were left out.
-    """
-
-    def __init__(self, most: int = ENTRIES_A_MINUTE, clock: Clock | None = None) -> None:
-        self._most = most
-        self._clock = clock or SystemClock()
-        self._passed: dict[tuple[str, int], tuple[int, int]] = {}
-        """The minute of each place's last entry, and how many it had in it."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        place, minute = (record.pathname, record.lineno), self._clock.passed_ns() // (60 * SECOND)
-        known_minute, count = self._passed.get(place, (minute, 0))
-        left_out = max(count - self._most, 0) if known_minute != minute else 0
-        count = 1 if known_minute != minute else count + 1
-        self._passed[place] = minute, count
-        if left_out:
-            record.msg, record.args = f"{record.getMessage()} ({left_out:,} more entries were left out)", ()
-        return count <= self._most
-
-
 @contextmanager
-def limited_log(stream: TextIO | None = None, rate: EntryRate | None = None) -> Iterator[None]:
-    """Write warnings and errors of all rooms and libraries to ``stream``, by default standard error, within a rate."""
+def limited_log(
+    stream: TextIO | None = None, *, entries: int = ENTRIES_A_MINUTE, clock: Callable[[], float] = time.monotonic
+) -> Iterator[None]:
+    """Write warnings and errors of all rooms and libraries to ``stream``, by default standard error.
+
+    Of each place in the code ``entries`` a minute are written; ``clock`` gives seconds.
+    """
+    rates: defaultdict[tuple[str, int], LineRate] = defaultdict(lambda: LineRate(entries, clock=clock))
     handler = logging.StreamHandler(stream)
     handler.setLevel(logging.WARNING)
-    handler.addFilter(rate or EntryRate())
+    handler.addFilter(lambda record: rates[record.pathname, record.lineno].filter(record))
     root = logging.getLogger()
     root.addHandler(handler)
     try:
