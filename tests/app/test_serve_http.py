@@ -288,6 +288,34 @@ def test_connections_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     visit(work)
 
 
+def test_a_ping_and_a_close_are_answered_while_a_request_takes_long() -> None:
+    async def work(server: Server, client: aiohttp.ClientSession) -> None:
+        chain, connection = chain_of(server), await client.ws_connect(server.url("ws"), autoping=False)
+        await connection.send_json(ASK | {"method": "dev_newBlock", "params": [1_000]})
+        await connection.ping(b"still there")
+        message = await connection.receive()
+        assert (message.type, message.data) == (aiohttp.WSMsgType.PONG, b"still there")
+        assert await connection.close()
+        left_at = chain.best.header.number
+        assert left_at < 900
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert chain.best.header.number <= left_at + 1
+
+    visit(work)
+
+
+def test_what_a_client_sent_before_it_closed_is_done() -> None:
+    async def work(server: Server, client: aiohttp.ClientSession) -> None:
+        connection = await client.ws_connect(server.url("ws"))
+        for _ in range(20):
+            await connection.send_json(ASK | {"method": "dev_newBlock", "params": []})
+        await connection.close()
+        await until(lambda: chain_of(server).best.header.number == 21)
+
+    visit(work)
+
+
 @pytest.mark.slow
 def test_a_thousand_subscribers_hear_every_head() -> None:
     async def work(server: Server, client: aiohttp.ClientSession) -> None:

@@ -171,7 +171,7 @@ class Application:
         if len(self.sockets) >= MOST_CONNECTIONS:
             raise web.HTTPServiceUnavailable(reason=f"Too many connections: the limit is {MOST_CONNECTIONS}")
         admit = self._admission(request)
-        session = RpcSession(has_left=lambda: has_left(request), admit=admit, denied=self._denied(request))
+        session = RpcSession(admit=admit, denied=self._denied(request))
         return await serve_socket(request, rpc, session, self.sockets, admit)
 
     def _denied(self, request: web.Request) -> str | None:

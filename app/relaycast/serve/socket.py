@@ -1,13 +1,14 @@
 """A WebSocket that speaks JSON-RPC: one task reads requests, one writes what waits in the session's outbox.
 
 Law: the end of either task ends the other. The reader may wait for room in the outbox, where no end of the connection
-reaches it, so the writer closes the outbox when it can write no more.
+reaches it, so the writer closes the outbox when it can write no more. While a request takes long, the reader reads one
+message ahead: a ping gets its pong, and a client that closes the connection is seen to leave.
 """
 
 import asyncio
 from contextlib import suppress
 
-from aiohttp import WSCloseCode, WSMsgType, web
+from aiohttp import WSCloseCode, WSMessage, WSMsgType, web
 
 from relaycast.serve.request_rates import Admission
 from relaycast_gateway.rfc6455 import answer_close, checked_handshake
@@ -19,6 +20,7 @@ CLOSING_SECONDS = 2.0
 """How long a client that is cut off has for the close frame; then the connection is dropped."""
 
 CLOSE_REASON_BYTES = 120
+CLOSES = frozenset({WSMsgType.CLOSE, WSMsgType.CLOSING, WSMsgType.CLOSED})
 
 
 async def serve_socket(
@@ -41,11 +43,21 @@ async def serve_socket(
     )
     await socket.prepare(checked_handshake(request))
     open_sockets.add(socket)
+    ahead: asyncio.Task[WSMessage] | None = None
+
+    def leaves() -> bool:
+        nonlocal ahead
+        ahead = ahead or asyncio.create_task(socket.receive())
+        return socket.close_code is not None or has_left(request)
+
+    session.has_left = leaves
     writer = asyncio.create_task(_write(socket, session))
     session.outbox.on_cut_off = lambda reason: _cut_off(request, socket, writer, reason)
     try:
-        async for message in socket:
-            if has_left(request):  # nobody reads the answers to what is left
+        while True:
+            reading, ahead = ahead, None
+            message = await (reading or socket.receive())
+            if message.type in CLOSES or has_left(request):  # nobody reads the answers to what is left
                 break
             if message.type in {WSMsgType.TEXT, WSMsgType.BINARY}:
                 too_fast = admit(1)
@@ -58,9 +70,11 @@ async def serve_socket(
     finally:
         open_sockets.discard(socket)
         session.close()
-        writer.cancel()
-        with suppress(asyncio.CancelledError):
-            await writer
+        for task in (writer, ahead):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
     return socket
 
 

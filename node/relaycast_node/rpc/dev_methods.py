@@ -47,8 +47,8 @@ async def new_block(
     for call in calls or []:
         submitted(served, call)
         await session.rest()
-    for _ in range(number):
-        if session.has_left():
+    for index in range(number):
+        if index and session.has_left():
             raise ClientLeft
         await served.live.build()
     return hexed(served.chain.best.hash)

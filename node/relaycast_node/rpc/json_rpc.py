@@ -8,7 +8,6 @@ for a client that left is dropped; what it changed stays.
 """
 
 import logging
-from contextlib import suppress
 from inspect import iscoroutine
 from typing import Any
 
@@ -94,8 +93,7 @@ class JsonRpc:
         if answer is not None:
             session.outbox.put(answer)
         session.start()
-        with suppress(ClientLeft):
-            await session.rest()
+        await session.pause()
 
     async def answer(self, message: bytes | str, session: RpcSession) -> bytes | None:
         """Return the answer to a message in JSON, ``None`` where there is none, or nobody who waits for it."""

@@ -251,13 +251,18 @@ class RpcSession:
         self._later: list[Callable[[], None]] = []
         self._endings: dict[str, Callable[[], None]] = {}
 
-    async def rest(self) -> None:
-        """Let others work if this client's turn is over; raises ``ClientLeft``."""
-        if self._clock() >= self._turn_ends:
+    async def pause(self) -> bool:
+        """Let others work if this client's turn is over, and return whether it was."""
+        is_over = self._clock() >= self._turn_ends
+        if is_over:
             await asyncio.sleep(0)
             self._turn_ends = self._clock() + TURN_SECONDS
-            if self.has_left():
-                raise ClientLeft
+        return is_over
+
+    async def rest(self) -> None:
+        """Pause in the middle of work for this client; raises ``ClientLeft``."""
+        if await self.pause() and self.has_left():
+            raise ClientLeft
 
     def takes_hint(self) -> bool:
         """Return whether this client gets one more of its ``MOST_HINTS``."""
