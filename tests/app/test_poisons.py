@@ -18,4 +18,4 @@ def test_a_hundred_poisons_stop_neither_the_server_nor_the_next_start(tmp_path: 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 7))
 def test_ten_thousand_poisons_stop_neither_the_server_nor_the_next_start(tmp_path: Path, seed: int) -> None:
-    withstand(tmp_path, 2_000, seed=seed)
+    withstand(tmp_path, 2_000, seed=seed, a_tick=20)

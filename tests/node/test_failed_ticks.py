@@ -393,3 +393,31 @@ def test_each_item_of_every_pallet_can_be_removed_and_the_chains_go_on() -> None
                 live.set_storage(chain.number_in_entries, {key: None})
         live.new_block(2)
     assert live.relay.best.number == 2 + 2 * len(live.served())
+
+
+def test_chains_that_halted_start_again_behind_the_last_whole_tick(tmp_path: Path) -> None:
+    file = tmp_path / "j"
+
+    def begun() -> tuple[Live, InputJournal]:
+        chains = Chains()
+        chains.add_parachain(READER)
+        live = Live(chains, chains.step, guests={9_999: live_chains().parachains[READER]})
+        journal, frames = InputJournal.open(file, clock=Clock())
+        JournalReplay(live).run(frames)
+        live.log = journal
+        return live, journal
+
+    live, journal = begun()
+    live.new_block(2)
+    head = live.relay.best.hash
+    live.set_storage(None, {NOW: b"\xff"}, is_checked=True)
+    with pytest.raises(TickFailed):
+        live.new_block()
+    with pytest.raises(ChainsHalted):
+        live.new_block()
+    journal.close()
+    again, journal = begun()
+    assert (again.relay.best.hash, again.halted) == (head, None)
+    again.new_block()
+    assert again.relay.best.number == 3
+    journal.close()
