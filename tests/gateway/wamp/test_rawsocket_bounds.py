@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import struct
 
 import pytest
 
@@ -186,5 +187,26 @@ def test_a_session_can_pause_its_client() -> None:
         session.link.resume_reading()
         assert [await client.frame(), await client.frame()] == [(0, b"two"), (0, b"three")]
         await client.close()
+
+    play(scene)
+
+
+def test_a_client_that_takes_no_answers_and_resets_leaves_nothing() -> None:
+    async def scene(it: Stage) -> None:
+        client = await it.join()
+        transport = client.writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+        client.writer.write(frame(b"x" * 4_000) * 2_000)
+        link = it.session.link
+        await until(lambda: bool(link._hold))  # type: ignore[attr-defined]
+        drained = asyncio.create_task(link.drain())
+        own = client.writer.get_extra_info("socket")
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        transport.abort()
+        await until(lambda: it.session.is_lost and not it.connections.open)
+        with pytest.raises(ConnectionResetError):
+            await drained
+        assert it.connections.gate.open == 0
 
     play(scene)
