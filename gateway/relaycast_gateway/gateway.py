@@ -7,13 +7,15 @@ what was in flight was acknowledged or is tried again after the next start.
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from relaycast_collator import Chains
+from relaycast_gateway.access import NO_LISTS, ROUTER_PREFIX, EventAccess
 from relaycast_gateway.chain_feed import PREFIX, ChainFeed, KeyNames
 from relaycast_gateway.clock import Clock, SystemClock
 from relaycast_gateway.cloudevents.caller import Caller
@@ -28,6 +30,7 @@ from relaycast_gateway.delivery.sink_guard import SinkGuard
 from relaycast_gateway.delivery.store import DeliveryStore
 from relaycast_gateway.figures import Figures
 from relaycast_gateway.log import EventLog, Retention, UnusableLog
+from relaycast_gateway.principal import principal_of_name
 from relaycast_gateway.rfc3339 import format_time
 
 if TYPE_CHECKING:
@@ -63,12 +66,14 @@ class Gateway:
         clock: Clock,
         allowed_sinks: Sequence[str],
         most_subscriptions: int,
+        guard: SinkGuard,
+        access: EventAccess,
+        principals: Mapping[str, bytes],
         senders: Callable[[Target], Sender] | None,
         wamp: "RouterConfig | None",
+        icrc: "GatewayCanisters | None",
         version: str,
     ) -> None:
-        guard = SinkGuard(allowed_sinks)
-        self.guard = guard
         self.log = log
         self.deliveries = EventDeliveries(
             log,
@@ -83,6 +88,8 @@ class Gateway:
             log,
             clock=clock,
             guard=guard,
+            access=access,
+            principal_of=lambda name: principals.get(name) or principal_of_name(name),
             most=most_subscriptions,
             find_sender=sender_class if senders is None else lambda _: senders,
             on_change=self._subscriptions_changed,
@@ -94,11 +101,11 @@ class Gateway:
         """The connections of its clients."""
 
         if wamp is not None:
-            self.router, self.connections = _router(wamp, log, clock)
-        self.icrc: GatewayCanisters | None = None
+            self.router, self.connections = _router(wamp, log, clock, access)
+        self.icrc = icrc
         """The canisters, where that face is offered."""
 
-        self.chain_prefix = PREFIX if wamp is None else wamp.realms[0].chain_prefix.removesuffix(".")
+        self.chain_prefix = _chain_prefix(wamp).removesuffix(".")
         self.feeds: list[ChainFeed] = []
         """What the chains tell, on its way into the log."""
 
@@ -124,10 +131,14 @@ class Gateway:
         icrc: "IcrcSettings | None" = None,
         version: str = "0",
         first_seq: int = 1,
+        principals: Mapping[str, bytes] = MappingProxyType({}),
     ) -> "Gateway":
         """Open what stands in ``folder``, which is made where it is missing; without one all is in memory.
 
-        ``first_seq`` is the number of the first event of a log that never had one.
+        ``principals`` are those that tokens fix, by the token's name. The registrations of canisters that are kept in
+        the folder restrict every face, also where ``icrc`` is not offered. ``first_seq`` is the number of the first
+        event of a log that never had one.
+
         Raises ``UnusableLog`` for a folder that cannot be used, and ``WorkFolderInUse`` for one that another process
         has open. ``SinkGuard`` says which entries of ``allow_sink`` are valid.
         """
@@ -141,24 +152,38 @@ class Gateway:
                 held.callback(kept.close)
                 store = SubscriptionStore(_file(folder, SUBSCRIPTIONS_FILE))
                 held.callback(store.close)
+                allowed_sinks = tuple(allow_sink)
+                guard = SinkGuard(allowed_sinks)
+                canisters, lists = None, NO_LISTS
+                if icrc is not None or (folder is not None and (Path(folder) / CANISTERS_FILE).exists()):
+                    from relaycast_gateway.icrc_face import (  # noqa: PLC0415 - only where there are canisters
+                        GatewayCanisters,
+                        IcrcSettings,
+                    )
+
+                    file = _file(folder, CANISTERS_FILE)
+                    reserved = (ROUTER_PREFIX, _chain_prefix(wamp))
+                    canisters = GatewayCanisters.open(
+                        file, log, guard, log.clock, icrc or IcrcSettings(), reserved=reserved
+                    )
+                    held.callback(canisters.close)
+                    lists = canisters.orchestrator.namespace_lists
                 made = cls(
                     log,
                     kept,
                     store,
                     clock=clock or SystemClock(),
-                    allowed_sinks=tuple(allow_sink),
+                    allowed_sinks=allowed_sinks,
                     most_subscriptions=most_subscriptions,
+                    guard=guard,
+                    access=EventAccess(lists),
+                    principals=principals,
                     senders=senders,
                     wamp=wamp,
+                    icrc=None if icrc is None else canisters,
                     version=version,
                 )
                 made.book.begin()
-                if icrc is not None:
-                    from relaycast_gateway.icrc_face import GatewayCanisters  # noqa: PLC0415 - where it is offered
-
-                    file = _file(folder, CANISTERS_FILE)
-                    made.icrc = GatewayCanisters.open(file, log, made.guard, log.clock, icrc)
-                    held.callback(made.icrc.close)
             except UnusableLog:
                 raise
             except (sqlite3.Error, OSError, ValueError) as error:
@@ -302,11 +327,16 @@ class Gateway:
         return found
 
 
-def _router(config: "RouterConfig", log: EventLog, clock: Clock) -> "tuple[Router, Connections]":
+def _chain_prefix(wamp: "RouterConfig | None") -> str:
+    """Return what the namespaces of chains begin with."""
+    return f"{PREFIX}." if wamp is None else wamp.realms[0].chain_prefix
+
+
+def _router(config: "RouterConfig", log: EventLog, clock: Clock, access: EventAccess) -> "tuple[Router, Connections]":
     from relaycast_gateway.wamp.connections import Connections  # noqa: PLC0415 - where it is offered
     from relaycast_gateway.wamp.router import Router  # noqa: PLC0415
 
-    router = Router(config, log, clock)
+    router = Router(config, log, clock, access)
     return router, Connections(router, config.limits, clock)
 
 

@@ -60,7 +60,17 @@ class IcrcSettings:
 class GatewayCanisters:
     """Made by ``GatewayCanisters.open``; then ``start`` in the event loop, and ``await stop()`` at the end."""
 
-    def __init__(self, store: IcrcStore, log: EventLog, guard: SinkGuard, clock: Clock, settings: IcrcSettings) -> None:
+    def __init__(
+        self,
+        store: IcrcStore,
+        log: EventLog,
+        guard: SinkGuard,
+        clock: Clock,
+        settings: IcrcSettings,
+        *,
+        reserved: tuple[str, ...] = (),
+    ) -> None:
+        """``reserved`` is what the namespaces of chains and of other faces begin with: no canister publishes there."""
         self.store = store
         self.wire = HttpWire(guard, clock, place_of=self._place_of)
         self.orchestrator = Orchestrator(
@@ -69,7 +79,7 @@ class GatewayCanisters:
             broadcasters=[BROADCASTER],
             store=store,
             last_seq=lambda: log.last_seq,
-            settings=replace(settings.limits, check_url=partial(_check_url, guard)),
+            settings=replace(settings.limits, check_url=partial(_check_url, guard), closed_prefixes=reserved),
         )
         self.context = BroadcasterContext(log, self.orchestrator)
         self.broadcaster = Broadcaster(BROADCASTER, self.wire, self.context)
@@ -99,12 +109,19 @@ class GatewayCanisters:
 
     @classmethod
     def open(
-        cls, file: Path | None, log: EventLog, guard: SinkGuard, clock: Clock, settings: IcrcSettings
+        cls,
+        file: Path | None,
+        log: EventLog,
+        guard: SinkGuard,
+        clock: Clock,
+        settings: IcrcSettings,
+        *,
+        reserved: tuple[str, ...] = (),
     ) -> "GatewayCanisters":
         """Take up what ``file`` holds; without one the registrations are in memory. Raises ``UnusableLog``."""
         store = IcrcStore.open(file)
         try:
-            return cls(store, log, guard, clock, settings)
+            return cls(store, log, guard, clock, settings, reserved=reserved)
         except BaseException:
             store.close()
             raise

@@ -24,6 +24,11 @@ def client_principal(realm: str, authid: str) -> bytes:
     return blake2_256(f"relaycast client {len(realm)} {realm} {authid}".encode())[: MOST_BYTES - 1] + _OPAQUE
 
 
+def principal_of_name(name: str) -> bytes:
+    """Return the principal of a token's name, where the token fixes none."""
+    return client_principal("icrc", name)
+
+
 def principal_text(principal: bytes) -> str:
     """Return the text form; ``ValueError`` for more than 29 bytes."""
     if len(principal) > MOST_BYTES:

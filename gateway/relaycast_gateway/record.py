@@ -109,6 +109,11 @@ class EventRecord(NamedTuple):
         return not self.headers or self.headers[0][0] != REALM_HEADER
 
     @property
+    def is_public(self) -> bool:
+        """Whether faces other than WAMP may show it: it is of no realm of its own, and has no list of receivers."""
+        return self.is_for_all_faces and (self.visibility is EVERYBODY or self.visibility == EVERYBODY)
+
+    @property
     def text_id(self) -> str:
         """``event_id`` as Crockford Base32: its form in every text."""
         return crockford.encode(self.event_id)

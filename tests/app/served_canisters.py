@@ -11,7 +11,6 @@ from urllib.request import Request, urlopen
 from gateway.icrc.http_stage import NotingSubscriber
 from relaycast.serve.access import access_for
 from relaycast.serve.gateway_face import icrc_settings
-from relaycast.serve.icrc_caller import principal_of_name
 from relaycast.serve.in_process import ServedNetwork, serving
 from relaycast.serve.network import living
 from relaycast_gateway.candid import Variant
@@ -21,7 +20,7 @@ from relaycast_gateway.icrc.interface import CandidMethod, every_method
 from relaycast_gateway.icrc.names import SUBSCRIBER_URL
 from relaycast_gateway.icrc.variants import pairs_of
 from relaycast_gateway.icrc16 import text
-from relaycast_gateway.principal import client_principal, principal_text
+from relaycast_gateway.principal import client_principal, principal_of_name, principal_text
 
 ALICE, BOB = principal_of_name("alice"), principal_of_name("bob")
 

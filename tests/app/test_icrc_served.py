@@ -38,7 +38,6 @@ from gateway.icrc.http_stage import NotingSubscriber
 from relaycast.refusal import BadInput
 from relaycast.serve.faces import Faces
 from relaycast.serve.gateway_face import icrc_settings
-from relaycast.serve.icrc_caller import principal_of_name
 from relaycast.serve.in_process import ServedNetwork, serving
 from relaycast.serve.network import living
 from relaycast_gateway.candid import Principal, Variant, parse_values
@@ -47,7 +46,7 @@ from relaycast_gateway.icrc.canister import CallRefused
 from relaycast_gateway.icrc.http.canister_host import CanisterHost, NoCanisterServer
 from relaycast_gateway.icrc.interface import CanisterRole, every_method, methods_of
 from relaycast_gateway.icrc_face import ARCHIVIST, BROADCASTER, ORCHESTRATOR
-from relaycast_gateway.principal import principal_of, principal_text
+from relaycast_gateway.principal import principal_of, principal_of_name, principal_text
 
 
 @pytest.fixture(scope="module")

@@ -16,14 +16,13 @@ import relaycast as rc
 from command_line import Command, Refused
 from relaycast.serve.access import access_for
 from relaycast.serve.gateway_face import icrc_settings
-from relaycast.serve.icrc_caller import principal_of_name
 from relaycast.serve.in_process import ServedNetwork, serving
 from relaycast.serve.network import living
 from relaycast_gateway.candid import Variant, parse_values
 from relaycast_gateway.gateway import Gateway
 from relaycast_gateway.icrc.interface import CanisterRole, every_method, interface_text
 from relaycast_gateway.icrc_face import BROADCASTER
-from relaycast_gateway.principal import principal_text
+from relaycast_gateway.principal import principal_of_name, principal_text
 
 TOKEN = "a-token-of-some-length-for-ann"
 

@@ -7,11 +7,10 @@ import pytest
 import relaycast as rc
 from app.served_canisters import REFUSED, argument_for
 from candid_peers.did_client import CallFailed, did_client
-from relaycast.serve.icrc_caller import principal_of_name
 from relaycast_gateway.candid import parse_values
 from relaycast_gateway.icrc.interface import CanisterRole, methods_of
 from relaycast_gateway.icrc_face import ARCHIVIST, BROADCASTER, ORCHESTRATOR
-from relaycast_gateway.principal import principal_text
+from relaycast_gateway.principal import principal_of_name, principal_text
 
 pytestmark = pytest.mark.brokers
 

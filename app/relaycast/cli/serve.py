@@ -174,7 +174,7 @@ def serve(
     canisters = icrc_settings() if faces.icrc else None
     gateway = None
     if faces.has_gateway or data is not None:
-        gateway = open_gateway(network, data, allow_sink or (), config, canisters, accept_loss=accept_loss)
+        gateway = open_gateway(network, data, allow_sink or (), config, canisters, access, accept_loss=accept_loss)
     server = Server(
         network.live,
         title=network.title,

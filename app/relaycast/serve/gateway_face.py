@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from relaycast.refusal import BadInput, shown
 from relaycast.serve.access import Access
+from relaycast.serve.icrc_caller import principal_of_caller
 from relaycast.serve.kept_chains import journal_in
 from relaycast.serve.network import LivingNetwork
 from relaycast.version import __version__
@@ -32,7 +33,7 @@ def router_config(file: str | None, history: Iterable[str], access: Access) -> "
     from relaycast_gateway.wamp.router_config import ADMIN, USER, RouterConfig  # noqa: PLC0415
 
     users = [
-        WampUser.of_token(caller.name, ADMIN if caller.is_admin else USER, token.decode())
+        WampUser.of_token(caller.name, ADMIN if caller.is_admin else USER, token.decode(), principal_of_caller(caller))
         for token, caller in access.callers.items()
     ]
     patterns = [_history_pattern(text) for text in history]
@@ -71,14 +72,15 @@ def open_gateway(
     allow_sink: Iterable[str],
     wamp: "RouterConfig | None" = None,
     icrc: "IcrcSettings | None" = None,
+    access: Access | None = None,
     *,
     accept_loss: bool = False,
 ) -> Gateway:
     """Open a gateway that hears what ``network`` tells; raises ``BadInput``.
 
     Its files stand in the folder ``data``; without one all is in memory. With ``wamp`` it has a WAMP router, with
-    ``icrc`` the canisters of ICRC-72. With ``accept_loss`` an event log that was lost begins anew behind all numbers
-    that the lost one can have used.
+    ``icrc`` the canisters of ICRC-72. ``access`` has the tokens that fix principals. With ``accept_loss`` an event log
+    that was lost begins anew behind all numbers that the lost one can have used.
     """
     if data == "":
         raise BadInput("--data", "an empty text", "a folder")
@@ -91,10 +93,19 @@ def open_gateway(
         except ValueError:
             expected = "HOST, HOST:PORT or a network such as 10.1.0.0/16"
             raise BadInput("--allow-sink", shown(entry), expected) from None
+    callers = () if access is None else access.callers.values()
     is_lost = accept_loss and data is not None and journal_in(data).exists()
     first_seq = time.time_ns() // NS_AN_EVENT if is_lost else 1
     try:
-        gateway = Gateway.open(data, allow_sink=allowed, wamp=wamp, icrc=icrc, version=__version__, first_seq=first_seq)
+        gateway = Gateway.open(
+            data,
+            allow_sink=allowed,
+            wamp=wamp,
+            icrc=icrc,
+            version=__version__,
+            first_seq=first_seq,
+            principals={it.name: principal_of_caller(it) for it in callers},
+        )
     except UnusableLog as error:
         place = "" if error.place == data else f": {error.place}"
         raise BadInput(f"--data {data}{place}", error.got, error.expected) from None

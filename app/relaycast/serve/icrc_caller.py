@@ -9,15 +9,7 @@ from aiohttp import hdrs, web
 from relaycast.serve.access import Access
 from relaycast_gateway.cloudevents.caller import Caller
 from relaycast_gateway.icrc_routes import PrincipalOf, claimed_or_anonymous, claimed_principal, refusal
-from relaycast_gateway.principal import client_principal, principal_text
-
-NAMES = "icrc"
-"""What the principals of names are derived from, beside the name."""
-
-
-def principal_of_name(name: str) -> bytes:
-    """Return the principal of a token's name."""
-    return client_principal(NAMES, name)
+from relaycast_gateway.principal import principal_of_name, principal_text
 
 
 def principal_of_caller(caller: Caller) -> bytes:

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from relaycast.refusal import SENTENCE_CHARACTERS, BadInput, nearest, one_line, short, shown
-from relaycast.serve.icrc_caller import principal_of_name
 from relaycast.serve.server_connection import ServerAnswer, ServerConnection
 from relaycast_gateway.candid import CandidError, format_values, parse_values
 from relaycast_gateway.icrc.http.remote_calls import CALLER_HEADER, CANDID
 from relaycast_gateway.icrc.interface import CandidMethod, CanisterRole, every_method, methods_of
-from relaycast_gateway.principal import principal_of, principal_text
+from relaycast_gateway.principal import principal_of, principal_of_name, principal_text
 
 NAME = re.compile(r"[A-Za-z0-9_.]{1,64}")
 SERVED = {

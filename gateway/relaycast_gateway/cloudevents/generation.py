@@ -2,8 +2,9 @@
 
 The phases of the text in their order: generation (``source``, ``types``, then ``config.interval``), then filtering.
 Law: the answer for an event depends on the log and the subscription alone, however often and in whatever order it is
-asked. That holds across restarts: where the count behind ``interval`` is not known, the log is counted again. Only
-where a killed process left no count and the log has dropped the events since does the count begin elsewhere.
+asked; what its owner may not see counts, and is left out. That holds across restarts: where the count behind
+``interval`` is not known, the log is counted again. Only where a killed process left no count and the log has dropped
+the events since does the count begin elsewhere.
 """
 
 from bisect import bisect_right
@@ -12,7 +13,7 @@ from typing import Any
 
 from relaycast_gateway.cloudevents import compile_filter
 from relaycast_gateway.cloudevents.event import Attributes
-from relaycast_gateway.cloudevents.selection import selects
+from relaycast_gateway.cloudevents.selection import is_public, selects
 from relaycast_gateway.matching.predicate import RecordPredicate
 from relaycast_gateway.record import EventRecord
 
@@ -27,22 +28,26 @@ ReadPage = Callable[[int, int], list[EventRecord]]
 
 
 def selection_of(
-    members: Mapping[str, Any], attributes: Callable[[EventRecord], Attributes], counting: "Counting | None"
+    members: Mapping[str, Any],
+    attributes: Callable[[EventRecord], Attributes],
+    counting: "Counting | None",
+    may_see: RecordPredicate = is_public,
 ) -> RecordPredicate:
     """Return what selects records for a subscription with these members.
 
-    ``attributes`` is shared by all subscriptions; ``counting`` is used where an interval is asked for.
+    ``may_see`` says what its owner may see. ``attributes`` is shared by all subscriptions; ``counting`` is used where
+    an interval is asked for.
     """
     expression = members.get("filter") or members.get("filters")
     condition = compile_filter(expression) if expression else None
     types, source, interval = members.get("types"), members.get("source"), int(members["config"]["interval"])
     if interval == 1 or counting is None:
-        return selects(types=types, source=source, condition=condition, attributes=attributes)
+        return selects(may_see=may_see, types=types, source=source, condition=condition, attributes=attributes)
     generates = selects(types=types, source=source, attributes=attributes)
 
     def selected(record: EventRecord) -> bool:
         ordinal = counting.ordinal(record, generates)
-        if ordinal is None or ordinal % interval:
+        if ordinal is None or ordinal % interval or not may_see(record):
             return False
         return condition is None or condition(attributes(record))
 

@@ -1,7 +1,6 @@
 """Which events a subscription gets: its ``types``, then its ``source``, then its filter.
 
-Law: an event that its publisher keeps from some clients goes to no sink, because the readers of a sink are not known.
-An event of a WAMP realm other than that of the chains goes to no sink either.
+Law: an event goes to a sink where the owner of the subscription may see it (``EventAccess.may_see``), first of all.
 """
 
 from collections.abc import Callable, Collection
@@ -9,11 +8,16 @@ from collections.abc import Callable, Collection
 from relaycast_gateway.cloudevents.dialects import AttributesPredicate
 from relaycast_gateway.cloudevents.event import Attributes, attributes_of
 from relaycast_gateway.matching.predicate import RecordPredicate
-from relaycast_gateway.record import EVERYBODY, EventRecord
+from relaycast_gateway.record import EventRecord
+
+
+def is_public(record: EventRecord) -> bool:
+    return record.is_public
 
 
 def selects(
     *,
+    may_see: RecordPredicate = is_public,
     types: Collection[str] | None = None,
     source: str | None = None,
     condition: AttributesPredicate | None = None,
@@ -29,7 +33,7 @@ def selects(
     def selected(record: EventRecord) -> bool:
         if named is not None and record.namespace not in named:
             return False
-        if (record.visibility is not EVERYBODY and record.visibility != EVERYBODY) or not record.is_for_all_faces:
+        if not may_see(record):
             return False
         if source is None and condition is None:
             return True

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from relaycast_gateway.access import EVERYTHING, EventAccess
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.cloudevents.caller import Caller
 from relaycast_gateway.cloudevents.config import shown, start_of
@@ -32,6 +33,8 @@ from relaycast_gateway.delivery.sink_address import parse_sink
 from relaycast_gateway.delivery.sink_guard import SinkGuard, SinkRefused, literal_address
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.matching.predicate import SharedView
+from relaycast_gateway.principal import principal_of_name
+from relaycast_gateway.record import EventRecord
 
 MOST_SUBSCRIPTIONS = 10_000
 
@@ -51,6 +54,8 @@ class SubscriptionBook:
         *,
         clock: Clock,
         guard: SinkGuard,
+        access: EventAccess = EVERYTHING,
+        principal_of: Callable[[str], bytes] = principal_of_name,
         most: int = MOST_SUBSCRIPTIONS,
         find_sender: Callable[[str], object] = sender_class,
         on_change: Callable[[], None] = lambda: None,
@@ -60,6 +65,8 @@ class SubscriptionBook:
         self._log = log
         self._clock = clock
         self._guard = guard
+        self._access = access
+        self._principal_of = principal_of
         self.most = most
         self._attributes = SharedView(attributes_of)
         self._counts: dict[str, Counting] = {}
@@ -191,7 +198,12 @@ class SubscriptionBook:
                 marks=self._store.marks(subscription.id),
                 note=lambda marks: self._store.note_marks(subscription.id, marks),
             )
-        return order_of(subscription, selection_of(members, self._attributes, counting))
+        principal = self._principal_of(subscription.owner)
+
+        def may_see(record: EventRecord) -> bool:
+            return self._access.may_see(record, principal)
+
+        return order_of(subscription, selection_of(members, self._attributes, counting, may_see))
 
     async def _ensure_deliverable(self, members: Mapping[str, Any]) -> None:
         """Refuse a protocol whose library is missing, and a sink that is wrong.

@@ -242,6 +242,10 @@ class EventLog:
         seq = self._numbering.seq_of(pub_id)
         return seq if self.history_start <= seq <= self._last_seq else None
 
+    def namespace_number(self, namespace: str) -> int | None:
+        """Return the number of a namespace in ``slice``; ``None`` where it never had an event."""
+        return self._numbering.numbers.get(namespace)
+
     def last_id(self, namespace: str) -> int | None:
         """Return the ``event_id`` of the newest event of a namespace, also when it was purged."""
         return self._numbering.last_ids.get(namespace)

@@ -11,7 +11,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import pbkdf2_hmac, sha256, shake_256
 from typing import Any, Literal
 
@@ -64,6 +64,9 @@ class WampUser:
     salting: Salting | None = field(default=None, repr=False)
     """Where given, ``key`` is the derived one."""
 
+    principal: bytes | None = None
+    """Whom access lists know a bearer of a token as; else it follows from realm and name."""
+
     @classmethod
     def of(
         cls,
@@ -85,9 +88,9 @@ class WampUser:
         return cls(authid, authrole, None if ticket is None else _digest(ticket), key, salt)
 
     @classmethod
-    def of_token(cls, authid: str, authrole: str, token: str) -> "WampUser":
-        """Return the user whose ticket and whose secret is ``token``."""
-        return cls.of(authid, authrole, ticket=token, secret=token)
+    def of_token(cls, authid: str, authrole: str, token: str, principal: bytes | None = None) -> "WampUser":
+        """Return the user whose ticket and whose secret is ``token``, and who is known as ``principal``."""
+        return replace(cls.of(authid, authrole, ticket=token, secret=token), principal=principal)
 
     @property
     def methods(self) -> frozenset[AuthMethod]:
@@ -104,6 +107,7 @@ class Authenticated:
     authrole: str
     authmethod: AuthMethod
     authprovider: str = PROVIDER
+    principal: bytes | None = None
 
 
 class PendingProof:
@@ -124,7 +128,8 @@ class PendingProof:
         fitting = [user for user in self._users if self._fits(user, proof)]  # all are compared, whichever fits
         if not fitting or self._is_decoy:
             return None
-        return Authenticated(fitting[0].authid, fitting[0].authrole, self.method)
+        user = fitting[0]
+        return Authenticated(user.authid, user.authrole, self.method, principal=user.principal)
 
     def _fits(self, user: WampUser, proof: str) -> bool:
         if self.method == "ticket":

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from relaycast_gateway.access import ROUTER_PREFIX
 from relaycast_gateway.matching.pattern_relations import covers, overlap
 from relaycast_gateway.matching.topics import Match, TopicPattern
 from relaycast_gateway.wamp.identity import Identity
@@ -24,9 +25,6 @@ Action = Literal["publish", "subscribe", "call", "register"]
 ACTIONS: tuple[Action, ...] = ("publish", "subscribe", "call", "register")
 CLOSED_ACTIONS: tuple[Action, ...] = ("publish", "register")
 DISCLOSED_ACTIONS: tuple[Action, ...] = ("publish", "call")
-
-WAMP_PREFIX = "wamp."
-"""URIs of the protocol itself: what is published and answered there comes from the router alone."""
 
 MOST_REMEMBERED = 10_000
 """Decisions kept, so that a publication costs one look-up; all are forgotten when there are more."""
@@ -94,7 +92,7 @@ class Roles:
 
     def __init__(self, roles: Iterable[Role] = (), *, closed: Sequence[str] = ()) -> None:
         self._rules = {role.name: sorted(role.rules, key=lambda rule: rule.rank, reverse=True) for role in roles}
-        self._closed = [TopicPattern(prefix, Match.PREFIX) for prefix in dict.fromkeys((WAMP_PREFIX, *closed))]
+        self._closed = [TopicPattern(prefix, Match.PREFIX) for prefix in dict.fromkeys((ROUTER_PREFIX, *closed))]
         self._remembered: dict[tuple[str, Action, str, Match], Permission] = {}
 
     def __contains__(self, name: str) -> bool:

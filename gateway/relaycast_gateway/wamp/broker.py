@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from random import getrandbits
 from typing import Any
 
+from relaycast_gateway.access import EVERYTHING, EventAccess
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.icrc16 import text
 from relaycast_gateway.log import EventLog
@@ -99,6 +100,7 @@ class Broker:
         rules: HistoryRules,
         roles: Roles,
         clock: Clock,
+        access: EventAccess = EVERYTHING,
         tell_meta: Callable[[str, list[Any], dict[str, Any]], None],
         realm_prefix: str = "",
         ephemeral: EphemeralOptions | None = None,
@@ -116,6 +118,7 @@ class Broker:
 
         self._rules = rules
         self._roles = roles
+        self._access = access
         self._clock = clock
         self._tell_meta = tell_meta
         self._log = log
@@ -212,7 +215,7 @@ class Broker:
             publication.kwargs,
             publication.details,
             publication.session if options.exclude_me else None,
-            None if options.is_for_everybody else options.allows,
+            self._allowed(self._prefix + publication.topic, None if options.is_for_everybody else options.allows),
         )
         if options.acknowledge:
             publication.session.send(PublishedMessage(publication.request, pub_id))
@@ -231,8 +234,15 @@ class Broker:
             kwargs,
             details,
             None,
-            lambda identity: seen_by.allows(identity.authid, identity.authrole),
+            self._allowed(record.namespace, lambda identity: seen_by.allows(identity.authid, identity.authrole)),
         )
+
+    def _allowed(self, namespace: str, allows: Callable[[Identity], bool] | None) -> Callable[[Identity], bool] | None:
+        """Add the lists of a namespace to what else decides about receivers."""
+        permits = self._access.receivers(namespace)
+        if permits is None:
+            return allows
+        return lambda identity: permits(identity.principal) and (allows is None or allows(identity))
 
     def reject(self, publication: ClientPublication, error: WampError) -> None:
         """Tell a publisher that waits for it that an event was not stored."""
@@ -253,6 +263,10 @@ class Broker:
             raise WampError(INVALID_URI, f"expected a topic for match={given}, got {message.topic[:200]!r}")
         if not self._roles.permission(session.identity, "subscribe", pattern.uri, pattern.match).is_allowed:
             raise WampError(NOT_AUTHORIZED, f"{session.identity.authrole} may not subscribe to {pattern}")
+        if pattern.match is Match.EXACT:
+            permits = self._access.receivers(self._prefix + pattern.uri)
+            if permits is not None and not permits(session.identity.principal):
+                raise WampError(NOT_AUTHORIZED, f"the subscribers of {pattern.uri} are listed, and you are not")
         if self.subscriptions.count(session) >= MOST_SUBSCRIPTIONS_OF_A_SESSION:
             says = f"a session may have at most {MOST_SUBSCRIPTIONS_OF_A_SESSION} subscriptions"
             raise WampError(UNAVAILABLE, says)
@@ -270,6 +284,8 @@ class Broker:
             granted = route.granted[identity.authrole] = self._roles.permission(identity, "publish", topic)
         if not granted.is_allowed:
             raise WampError(NOT_AUTHORIZED, f"{identity.authrole} may not publish to {topic}")
+        if not self._access.may_publish(route.log_topic, identity.principal):
+            raise WampError(NOT_AUTHORIZED, f"the publishers of {topic} are listed, and you are not")
 
         publisher = identity.disclosed("publisher") if options.disclose_me or granted.discloses else None
         details = {**(publisher or {}), **options.passed_on} if publisher or options.passed_on else _NO_DETAILS

@@ -1,6 +1,8 @@
 """Who a session belongs to, as the router found out when the session began."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from relaycast_gateway.principal import client_principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +15,13 @@ class Identity:
     authrole: str
     authmethod: str = "anonymous"
     authprovider: str = "static"
+    fixed_principal: bytes | None = field(default=None, repr=False)
+    """That of the token that it was authenticated by."""
+
+    @property
+    def principal(self) -> bytes:
+        """Whom the lists of publications know it as."""
+        return self.fixed_principal or client_principal(self.realm, self.authid)
 
     def disclosed(self, prefix: str) -> dict[str, object]:
         """Return the members by which others learn who it is, such as ``publisher`` and ``publisher_authid``."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from relaycast_gateway.access import EventAccess
 from relaycast_gateway.clock import Clock
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.wamp.authentication import Authenticator
@@ -47,8 +48,11 @@ BROKER_FEATURES = {
 class Realm:
     """Clients that see one another: their broker, their dealer and what they may do."""
 
-    def __init__(self, config: RealmConfig, log: EventLog, clock: Clock, limits: RouterLimits) -> None:
+    def __init__(
+        self, config: RealmConfig, log: EventLog, clock: Clock, limits: RouterLimits, access: EventAccess
+    ) -> None:
         self.config = config
+        self._access = access
         self.name = config.name
         self.roles = Roles(config.roles, closed=(config.chain_prefix,) if config.has_chains else ())
         self.authenticator = Authenticator(
@@ -62,6 +66,7 @@ class Realm:
             log=log,
             rules=self.rules,
             roles=self.roles,
+            access=access,
             clock=clock,
             tell_meta=self._tell,
             realm_prefix=config.topic_prefix,
@@ -111,6 +116,7 @@ class Realm:
             rules=self.rules,
             subscriptions=self.broker.subscriptions,
             roles=self.roles,
+            access=self._access,
             form=form,
         ).offer(self.dealer)
 

@@ -6,6 +6,7 @@ Law: every call is made in the event loop's thread.
 import asyncio
 from dataclasses import dataclass
 
+from relaycast_gateway.access import EVERYTHING, EventAccess
 from relaycast_gateway.clock import Clock, SystemClock
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.wamp.errors import CLOSE_SYSTEM_SHUTDOWN, UNAVAILABLE
@@ -33,11 +34,13 @@ class RouterFigures:
 class Router:
     """Realms by name; ``attach`` gives each new connection a session."""
 
-    def __init__(self, config: RouterConfig, log: EventLog, clock: Clock | None = None) -> None:
+    def __init__(
+        self, config: RouterConfig, log: EventLog, clock: Clock | None = None, access: EventAccess = EVERYTHING
+    ) -> None:
         self.config = config
         self.log = log
         self.clock = clock or SystemClock()
-        self.realms = {realm.name: Realm(realm, log, self.clock, config.limits) for realm in config.realms}
+        self.realms = {realm.name: Realm(realm, log, self.clock, config.limits, access) for realm in config.realms}
         self._sessions: dict[int, Session] = {}
         self._has_ended: asyncio.Event | None = None
         self._is_running = False

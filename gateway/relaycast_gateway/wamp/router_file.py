@@ -11,6 +11,7 @@ from pathlib import Path
 from stat import S_IMODE
 from typing import get_args
 
+from relaycast_gateway.access import ROUTER_PREFIX
 from relaycast_gateway.log import Retention
 from relaycast_gateway.matching.topics import Match, TopicPattern, is_topic
 from relaycast_gateway.wamp.authentication import AUTH_METHODS, MOST_ITERATIONS, MOST_KEY_BYTES, Salting, WampUser
@@ -18,7 +19,6 @@ from relaycast_gateway.wamp.authorization import (
     ACTIONS,
     CLOSED_ACTIONS,
     DISCLOSED_ACTIONS,
-    WAMP_PREFIX,
     PermissionRule,
     Role,
 )
@@ -222,7 +222,7 @@ def _permission(table: ConfigTable) -> PermissionRule:
     for action in disclose:
         if action not in allow:
             raise table.refuse("disclose", "actions that stand in allow, too")
-    if pattern.uri.startswith(WAMP_PREFIX) and any(action in CLOSED_ACTIONS for action in allow):
+    if pattern.uri.startswith(ROUTER_PREFIX) and any(action in CLOSED_ACTIONS for action in allow):
         raise table.refuse("allow", "subscribe and call only: URIs with wamp. are the router's own")
     table.end()
     return PermissionRule(pattern, frozenset(allow), frozenset(disclose))

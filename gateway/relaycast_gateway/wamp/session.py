@@ -281,7 +281,7 @@ class Session:
     def _open(self, realm: SessionRealm, found: Authenticated) -> None:
         self._disarm()
         self.identity = Identity(
-            self.id, realm.name, found.authid, found.authrole, found.authmethod, found.authprovider
+            self.id, realm.name, found.authid, found.authrole, found.authmethod, found.authprovider, found.principal
         )
         self._handlers = realm.handlers
         self._expected = 1 if realm.counts_requests else 0

@@ -32,7 +32,7 @@ from relaycast_gateway.icrc.names import OWN_HEADER, RELAY_RECEIVED, RELAY_SENT
 from relaycast_gateway.icrc.store import number_key
 from relaycast_gateway.icrc.variants import pairs_of, variant_of
 from relaycast_gateway.icrc16 import Tag, nat
-from relaycast_gateway.record import EVERYBODY, EventRecord
+from relaycast_gateway.record import EventRecord
 
 
 def home_of(record: EventRecord, broadcasters: Sequence[bytes]) -> bytes | None:
@@ -40,7 +40,7 @@ def home_of(record: EventRecord, broadcasters: Sequence[bytes]) -> bytes | None:
     taken_by = next((value.content for name, value in reversed(record.headers) if name == OWN_HEADER), None)
     if taken_by in broadcasters:
         return taken_by
-    if not broadcasters or not record.is_for_all_faces or record.visibility != EVERYBODY:
+    if not broadcasters or not record.is_public:
         return None
     return broadcasters[0]
 

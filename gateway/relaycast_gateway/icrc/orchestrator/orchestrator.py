@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from relaycast_gateway.access import NamespaceLists
 from relaycast_gateway.icrc.canister import CallRefused, Canister, Handler, Wire
 from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.orchestrator.access_lists import Icrc75Lists
@@ -100,6 +101,11 @@ class Orchestrator(Canister):
     def is_authorized_publisher(self, namespace: str, principal: bytes) -> bool:
         """Return whether a principal may publish now: it has registered, and the access lists let it pass."""
         return self._publications.is_authorized(namespace, principal)
+
+    @property
+    def namespace_lists(self) -> NamespaceLists:
+        """Who may publish and receive where, by the configurations of publications."""
+        return self._publications.namespace_lists
 
     def may_receive(self, namespace: str, subscriber: bytes) -> bool:
         """Return whether the access lists of a publication let a subscriber receive now."""

@@ -8,13 +8,15 @@ Source: ICRC-72, "Publication Data Types".
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, cast
 
 import msgspec
 
+from relaycast_gateway.access import NamespaceLists, Permits
 from relaycast_gateway.candid import Variant
 from relaycast_gateway.icrc.names import FILTER_LANGUAGE
-from relaycast_gateway.icrc.orchestrator.access_lists import AccessRules, Icrc75Lists, access_rules
+from relaycast_gateway.icrc.orchestrator.access_lists import NO_RULES, AccessRules, Icrc75Lists, access_rules
 from relaycast_gateway.icrc.orchestrator.batch import (
     BatchEnded,
     ItemRefused,
@@ -44,6 +46,9 @@ TABLE = "publication"
 PUBLISHERS = "publisher"
 """Publishers of publications, in the order in which they came: the id of the publication, and the entry."""
 
+_PUBLISHERS, _RECEIVERS = 0, 1
+"""Places in the pair of rules of a namespace."""
+
 _LOGGER = logging.getLogger(__name__)
 _ENCODER = msgspec.msgpack.Encoder()
 _STORED_PUBLISHER = msgspec.msgpack.Decoder(tuple[int, bytes, bytes, bytes])
@@ -68,6 +73,9 @@ class Publications:
         self._settings = settings
         self._system = system
         self._rules: dict[str, tuple[AccessRules, AccessRules]] = {}
+        self._restricted: dict[str, None] = {}
+        """Namespaces with a list of subscribers."""
+
         self._namespaces: dict[int, str] = {}
         self._numbers: dict[tuple[str, bytes], int] = {}
         self._has_warned_of_room = False
@@ -82,6 +90,7 @@ class Publications:
         self._store.take_back(PUBLISHERS)
         for known in (self._registry.publications, self._rules, self._namespaces, self._numbers, self.of_publisher):
             known.clear()
+        self._restricted.clear()
         with stored_rows(self._store, "publications"):
             for key, value in self._store.items(TABLE):
                 self._namespaces[int.from_bytes(key, "big")] = value.decode()
@@ -167,10 +176,23 @@ class Publications:
         namespace = self._namespaces.get(publication_id)
         return None if namespace is None else self._registry.publications[namespace]
 
+    @property
+    def namespace_lists(self) -> NamespaceLists:
+        """The lists of all publications, for every face."""
+        return NamespaceLists(
+            partial(self._permits, _RECEIVERS), partial(self._permits, _PUBLISHERS), lambda: self._restricted
+        )
+
+    def _permits(self, place: int, namespace: str) -> Permits | None:
+        rules = self._rules.get(namespace)
+        if rules is None or rules[place] is NO_RULES:
+            return None
+        return partial(rules[place].permit, lists=self._lists, by_default=True)
+
     def is_authorized(self, namespace: str, principal: bytes) -> bool:
         """Return whether a principal may publish now: it has registered, and the lists let it pass."""
         publication = self._registry.publications.get(namespace)
-        if publication is None or principal not in publication.publishers:
+        if publication is None or principal not in publication.publishers or self._is_closed(namespace):
             return False
         return self._may_publish(publication, principal)
 
@@ -200,11 +222,15 @@ class Publications:
             expected = "words between dots, without spaces and *"
             raise improper(f"namespace: got {namespace[:80]!r}, expected {expected}")
         is_system = caller == self._system or caller in self._registry.broadcasters
-        if is_reserved(namespace) and not is_system:
+        if (is_reserved(namespace) and not is_system) or self._is_closed(namespace):
             raise ItemRefused(Variant("UnauthorizedPublisher", {"namespace": namespace}))
         warning = self.warning(namespace)
         if warning is not None and self._settings.strict_namespaces:
             raise improper(warning)
+
+    def _is_closed(self, namespace: str) -> bool:
+        """Return whether a namespace belongs to chains or to the router of another face."""
+        return namespace.startswith(self._settings.closed_prefixes)
 
     def _check_prefix(self, caller: bytes, namespace: str) -> None:
         if self._settings.prove_ownership and not is_reserved(namespace):
@@ -296,7 +322,12 @@ class Publications:
         self.of_publisher.setdefault(entry.publisher, {})[namespace] = None
         if entry.publisher == publication.owner:
             config = dict(entry.config)
-            self._rules[namespace] = access_rules(config, "publishers"), access_rules(config, "subscribers")
+            rules = access_rules(config, "publishers"), access_rules(config, "subscribers")
+            self._rules[namespace] = rules
+            if rules[_RECEIVERS] is NO_RULES:
+                self._restricted.pop(namespace, None)
+            else:
+                self._restricted[namespace] = None
         self._registry.version += 1
 
 

@@ -36,5 +36,8 @@ class OrchestratorSettings:
     granted_prefixes: Mapping[bytes, tuple[str, ...]] = field(default_factory=dict)
     """By publisher: ``com.foo`` grants ``com.foo`` and all below, ``com.foo.transfer``."""
 
+    closed_prefixes: tuple[str, ...] = ()
+    """Namespaces that begin so are registered and published to by no caller: they belong to chains and other faces."""
+
     check_url: Callable[[str], None] = lambda _url: None
     """Raises ``ValueError`` for a URL that subscribers may not be called at."""

@@ -325,7 +325,11 @@ class Archivist(Canister):
         """Return whether the broadcaster gets an event. It filters, but cannot count what the log has dropped."""
         record, ordinal = event
         is_kept = record.seq >= self._log.history_start
-        return replay.takes(record.event_id) and (is_kept or replay.skip is None or replay.skip.selects(ordinal))
+        return (
+            record.is_public
+            and replay.takes(record.event_id)
+            and (is_kept or replay.skip is None or replay.skip.selects(ordinal))
+        )
 
     def _read(self, replay: EventReplay, after: int, limit: int) -> Sequence[ReadEvent]:
         """Return the next records of a namespace, from the archive as far as the log has dropped them."""
@@ -341,6 +345,7 @@ def _is_wanted(replay: EventReplay, event: ReadEvent) -> TypeGuard[ArchivedEvent
     """Return whether an event reaches the requester."""
     return (
         isinstance(event, ArchivedEvent)
+        and event.record.is_public
         and replay.takes(event.record.event_id)
         and (replay.skip is None or replay.skip.selects(event.ordinal))
         and (replay.selects is None or replay.selects(event.record.data))

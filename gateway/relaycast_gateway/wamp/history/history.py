@@ -1,12 +1,13 @@
 """The history of subscriptions, derived from the log: nothing is stored for a pattern or a subscriber.
 
-Law: an event is in the history of a subscription if its pattern matches the topic and the caller may see the event. A
-rule must keep the topic and still show the event. What a caller may not see does not count, is no anchor and is not
-hinted at. All is decided by the index in memory; only the events of a page are read.
+Law: an event is in the history of a subscription if its pattern matches the topic and the caller may see the event: its
+list of receivers and those of its namespace allow it. A rule must keep the topic and still show the event. What a
+caller may not see does not count, is no anchor and is not hinted at. All is decided by the index in memory; only the
+events of a page are read.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,10 @@ MOST_VIEW_BYTES = 64 * 1024 * 1024
 
 MOST_CALLERS = 512
 """Callers for whom it is remembered which visibilities they pass."""
+
+
+Hidden = tuple[int, ...]
+"""Numbers of namespaces whose lists hide their events from a caller, ascending."""
 
 
 class HistoryPage(NamedTuple):
@@ -65,7 +70,7 @@ class EventHistory:
         self._topics = TopicRules(log, rules, realm_prefix)
         self._retention = RuleRetention(log, self._topics, rules.rules, first_seq_of_run=first_seq_of_run)
         self._times = ReceiptTimes(log)
-        self._views: OrderedDict[TopicPattern, list[HistoryView]] = OrderedDict()
+        self._views: OrderedDict[tuple[TopicPattern, Hidden], list[HistoryView]] = OrderedDict()
         self._view_count = 0
         self._view_bytes = 0
         self._callers: OrderedDict[tuple[str, str], bytearray] = OrderedDict()
@@ -76,10 +81,18 @@ class EventHistory:
         return self._view_bytes
 
     def page(
-        self, pattern: TopicPattern, query: HistoryQuery, *, authid: str, authrole: str, most_events: int
+        self,
+        pattern: TopicPattern,
+        query: HistoryQuery,
+        *,
+        authid: str,
+        authrole: str,
+        most_events: int,
+        hidden_namespaces: Collection[str] = (),
     ) -> HistoryPage:
         """Return the first events of a query, at most ``most_events`` or the query's own limit.
 
+        Events of ``hidden_namespaces`` are hidden from the caller.
         Raises ``WampError`` with ``invalid_argument`` for a publication that is not in the history of ``pattern``, is
         not kept, or is hidden from the caller: which of these is not told.
         """
@@ -89,14 +102,15 @@ class EventHistory:
             self._topics.refresh()
             seen = self._seen(authid, authrole)
             first_shown = self._retention.first_shown(newest + 1)
-            bounds = self._between_anchors(pattern, query, newest, seen, first_shown)
-            whole = self._view(pattern, newest, seen, first_shown)
+            hidden = self._hidden(hidden_namespaces)
+            bounds = self._between_anchors(pattern, query, newest, seen, hidden, first_shown)
+            whole = self._view(pattern, hidden, newest, seen, first_shown)
             history_start_ns = None if not len(whole.seqs) else self._received_ns(whole.seqs.at(0))
             found: list[int] = []
             if query.topic is None:
                 found = self._found(whole, query, bounds, limit + 1)
             elif pattern.matches(query.topic):
-                view = self._view(TopicPattern(query.topic), newest, seen, first_shown)
+                view = self._view(TopicPattern(query.topic), hidden, newest, seen, first_shown)
                 found = self._found(view, query, bounds, limit + 1)
             records = self._log.records(found[:limit])
             if len(records) == min(limit, len(found)) and (history_start_ns is not None or not len(whole.seqs)):
@@ -108,10 +122,21 @@ class EventHistory:
         newest = self._log.last_seq
         self._topics.refresh()
         everything = b"\x01" * len(self._log.visibilities)
-        return len(self._view(pattern, newest, everything, self._retention.first_shown(newest + 1)).seqs)
+        return len(self._view(pattern, (), newest, everything, self._retention.first_shown(newest + 1)).seqs)
+
+    def _hidden(self, namespaces: Collection[str]) -> Hidden:
+        """Return the numbers of those namespaces that the log has events of."""
+        numbers = map(self._log.namespace_number, namespaces)
+        return tuple(sorted(number for number in numbers if number is not None))
 
     def _between_anchors(
-        self, pattern: TopicPattern, query: HistoryQuery, newest: int, seen: bytes, first_shown: NDArray[np.int64]
+        self,
+        pattern: TopicPattern,
+        query: HistoryQuery,
+        newest: int,
+        seen: bytes,
+        hidden: Hidden,
+        first_shown: NDArray[np.int64],
     ) -> tuple[int, int]:
         """Return the first event that the query's publications let through, and the one behind the last."""
         start, end = 1, newest + 1
@@ -119,7 +144,7 @@ class EventHistory:
             publication = getattr(query, name)
             if publication is not None:
                 seq = self._log.seq_of(publication)
-                if seq is None or not self._is_shown(pattern, seq, seen, first_shown):
+                if seq is None or not self._is_shown(pattern, seq, seen, hidden, first_shown):
                     said = f"{name}: expected a publication of this history, got unknown or purged publication"
                     raise WampError(INVALID_ARGUMENT, f"{said} {publication}")
                 if is_start:
@@ -128,7 +153,9 @@ class EventHistory:
                     end = min(end, seq + behind)
         return start, end
 
-    def _is_shown(self, pattern: TopicPattern, seq: int, seen: bytes, first_shown: NDArray[np.int64]) -> bool:
+    def _is_shown(
+        self, pattern: TopicPattern, seq: int, seen: bytes, hidden: Hidden, first_shown: NDArray[np.int64]
+    ) -> bool:
         """Return whether the caller finds the event in the history of ``pattern``."""
         first, rows = self._log.slice(seq, seq + 1)
         if first != seq or not len(rows.topic):
@@ -141,6 +168,7 @@ class EventHistory:
             name is not None
             and pattern.matches(name)
             and bool(seen[visibility])
+            and int(rows.namespace[0]) not in hidden
             and seq >= first_shown[self._topics.places[number]]
         )
 
@@ -176,17 +204,19 @@ class EventHistory:
             seqs = seqs[(times >= moments[0]) & (times < moments[1])]
             yield seqs[::-1] if query.reverse else seqs
 
-    def _view(self, pattern: TopicPattern, newest: int, seen: bytes, first_shown: NDArray[np.int64]) -> HistoryView:
+    def _view(
+        self, pattern: TopicPattern, hidden: Hidden, newest: int, seen: bytes, first_shown: NDArray[np.int64]
+    ) -> HistoryView:
         """Return what the caller may see of a pattern, up to the event ``newest``."""
-        views = self._views.setdefault(pattern, [])
-        self._views.move_to_end(pattern)
+        views = self._views.setdefault((pattern, hidden), [])
+        self._views.move_to_end((pattern, hidden))
         alike = [view for view in views if seen.startswith(view.seen)]
         if alike:
             view = max(alike, key=lambda it: len(it.seen))
             views.remove(view)
             self._view_bytes -= view.memory_bytes
         else:
-            view = HistoryView(pattern)
+            view = HistoryView(pattern, hidden)
             self._view_count += 1
         views.append(view)
         view.extend(self._log, self._topics, seen, newest + 1)
@@ -198,11 +228,11 @@ class EventHistory:
 
     def _forget(self) -> None:
         """Drop the oldest view of the least used pattern."""
-        pattern, views = next(iter(self._views.items()))
+        key, views = next(iter(self._views.items()))
         self._view_count -= 1
         self._view_bytes -= views.pop(0).memory_bytes
         if not views:
-            del self._views[pattern]
+            del self._views[key]
 
     def _seen(self, authid: str, authrole: str) -> bytes:
         """Return a byte for each visibility: 1 where the caller passes it."""

@@ -14,10 +14,14 @@ from relaycast_gateway.wamp.history.topic_rules import NO_RULE, TopicRules
 
 
 class HistoryView:
-    """Events of topics that ``pattern`` matches, with the visibilities that ``seen`` allows: a byte 1 for each."""
+    """Events of topics that ``pattern`` matches, with the visibilities that ``seen`` allows: a byte 1 for each.
 
-    def __init__(self, pattern: TopicPattern) -> None:
+    Those of the namespaces whose numbers are ``hidden`` are left out.
+    """
+
+    def __init__(self, pattern: TopicPattern, hidden: tuple[int, ...] = ()) -> None:
         self.pattern = pattern
+        self._hidden = np.array(hidden, np.uint32)
         self.seen = b""
         self.seqs = SeqList()
         self._scanned = 0
@@ -38,6 +42,8 @@ class HistoryView:
             hits = self._of_pattern(topics, rows.topic)
             if 0 in seen:
                 hits &= np.frombuffer(seen, np.bool_)[rows.visibility]
+            if len(self._hidden):
+                hits &= ~np.isin(rows.namespace, self._hidden)
             self.seqs.extend(np.flatnonzero(hits) + first)
             self._scanned = end
         self.seen = seen

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from relaycast_gateway.access import EVERYTHING, EventAccess
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.record import EventRecord
 from relaycast_gateway.rfc3339 import format_time
@@ -81,9 +82,11 @@ class GetEvents:
         rules: HistoryRules,
         subscriptions: SubscriptionRegistry,
         roles: Roles,
+        access: EventAccess = EVERYTHING,
         form: AnswerForm,
     ) -> None:
         self.history = history
+        self.access = access
         self.log = log
         self.form = form
         self._rules = rules
@@ -139,6 +142,7 @@ class _Reading:
     ) -> None:
         self._form = form = source.form
         self._history = source.history
+        self._access = source.access
         self._context = context
         self._subscription = subscription
         self._query = query
@@ -222,6 +226,7 @@ class _Reading:
                 authid=identity.authid,
                 authrole=identity.authrole,
                 most_events=min(self._rest, self._most_read, SLICE),
+                hidden_namespaces=self._access.hidden_from(identity.principal),
             )
         except WampError:
             if not told.count:
