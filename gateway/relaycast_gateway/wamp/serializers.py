@@ -10,8 +10,9 @@ What the formats have beyond that is brought to plain values where nothing is lo
                  with U+0000 is sent as the bytes of its UTF-8; NaN and infinities are sent as ``null``.
     MessagePack  a timestamp is read as RFC 3339 text, extension type 0 with one byte 0 is ``undefined``, as msgpackr
                  has it, other extension types are refused. Whole numbers beyond 64 bits are sent as text of digits.
-    CBOR         a tagged value is read without its tag, big numbers as numbers. References (tags 25, 28, 29 and 256)
-                 are refused: by them a few bytes stand for a huge value.
+    CBOR         times (tags 0 and 1) and JavaScript's Uint8Array (64) are read without their tag, big numbers (2 and 3)
+                 as numbers, and the tag that says that something is CBOR (55799) is left out. Any other tag is refused:
+                 its content means something else without it, or a few bytes stand for a huge value.
 
 JavaScript's ``undefined`` is left out as the value of a key and ``None`` elsewhere, as its own JSON has it.
 
@@ -187,7 +188,7 @@ class CborSerializer(Serializer):
             stream,
             max_depth=DEEPEST + 1,
             semantic_decoders=_TAGS,
-            tag_hook=_without_tag,
+            tag_hook=_refuse_tag,
             strict_hashable_types=True,
         )
         if stream.tell() != len(data):
@@ -295,16 +296,25 @@ def _cbor_natural(number: int) -> bytes:
     return number.to_bytes(1) if number < 24 else b"\x18" + number.to_bytes(1)
 
 
-def _refuse_reference(_content: Any, _: bool) -> NoReturn:
-    raise WampProtocolError("expected plain values, got a reference of CBOR")
+UINT8_ARRAY = 64
+"""Tag of the bytes that CBOR's libraries for JavaScript send."""
+
+
+def _refusal_of(tag: int) -> Callable[[Any, bool], NoReturn]:
+    def refuse(_content: Any, _: bool) -> NoReturn:
+        raise WampProtocolError(f"expected plain values, got the tag {tag} of CBOR")
+
+    return refuse
 
 
 def _content(content: Any, _: bool) -> Any:
     return content
 
 
-def _without_tag(tag: cbor2.CBORTag, _: bool) -> Any:
-    return tag.value
+def _refuse_tag(tag: cbor2.CBORTag, _: bool) -> Any:
+    if tag.tag == UINT8_ARRAY and type(tag.value) is bytes:
+        return tag.value
+    raise WampProtocolError(f"expected plain values, got the tag {tag.tag} of CBOR")
 
 
 def _big_number(content: Any, _: bool) -> int:
@@ -318,12 +328,12 @@ def _big_negative_number(content: Any, is_hashed: bool) -> int:
 
 
 _TAGS: dict[int, Callable[[Any, bool], Any]] = {
-    **dict.fromkeys((0, 1, 4, 5, 30, 35, 36, 37, 100, 258, 260, 261, 1004, 43_000, 55_799), _content),
+    **dict.fromkeys((0, 1, 55_799), _content),
     2: _big_number,
     3: _big_negative_number,
-    **dict.fromkeys((25, 28, 29, 256), _refuse_reference),
+    **{it: _refusal_of(it) for it in (4, 5, 25, 28, 29, 30, 35, 36, 37, 100, 256, 258, 260, 261, 1004, 43_000)},
 }
-"""What cbor2 would make values of its own of; it gives other tags to ``_without_tag``."""
+"""What cbor2 would make values of its own of; it gives other tags to ``_refuse_tag``."""
 
 _SERIALIZERS: dict[str, Serializer] = {it.name: it for it in (JsonSerializer(), MsgpackSerializer(), CborSerializer())}
 SERIALIZER_NAMES: Sequence[str] = tuple(_SERIALIZERS)

@@ -44,6 +44,7 @@ from relaycast_gateway.wamp.messages import (
     WampMessage,
     WelcomeMessage,
 )
+from relaycast_gateway.wamp.option_types import check_options
 
 HANDSHAKE_SECONDS = 10.0
 """From the connection to WELCOME; a client that takes longer is sent away."""
@@ -177,6 +178,7 @@ class Session:
             kind = type(message)
             if self._expected and kind in NUMBERED:
                 self._count(message)
+            check_options(message)
             handler = self._handlers.get(kind)
             if handler is None:
                 handler = self._rare_handler(kind)

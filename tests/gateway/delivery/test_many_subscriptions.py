@@ -191,7 +191,7 @@ def test_a_store_that_is_ahead_of_its_log_is_refused() -> None:
             await scene.clock.advance(1)
         scene.log.records.clear()
         scene.log.last_seq = 2
-        with pytest.raises(ValueError, match="deliveries are at event 5, the log ends at 2"):
+        with pytest.raises(ValueError, match="deliveries up to event 5, and a log that ends at event 2"):
             scene.deliveries()
 
     asyncio.run(main())

@@ -73,8 +73,6 @@ async def test_a_payload_that_the_router_cannot_read_passes_through_both_ways() 
         ("com.secret.that.nobody.offers", {}, NOT_AUTHORIZED),  # a refusal does not tell whether it is there
         ("wamp.nothing", {}, NO_SUCH_PROCEDURE),
         (ADD, {"timeout": -1}, INVALID_ARGUMENT),
-        (ADD, {"timeout": 1.5}, INVALID_ARGUMENT),
-        (ADD, {"timeout": True}, INVALID_ARGUMENT),
         (ADD, {"timeout": 1 << 40}, INVALID_ARGUMENT),
         (ADD, {"progress": True}, OPTION_NOT_ALLOWED),
     ],

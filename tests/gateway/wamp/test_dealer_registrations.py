@@ -36,7 +36,6 @@ from relaycast_gateway.wamp.procedures import CallOutcome
         ("com.shop add", {}, INVALID_URI),
         ("com.shop.#", {"match": "wildcard"}, INVALID_URI),
         (ADD, {"match": "fuzzy"}, INVALID_ARGUMENT),
-        (ADD, {"match": ["exact"]}, INVALID_ARGUMENT),
         (ADD, {"invoke": "all"}, INVALID_ARGUMENT),
         (ADD, {"disclose_caller": True}, OPTION_DISALLOWED_DISCLOSE_ME),
         ("wamp.session.count", {}, NOT_AUTHORIZED),  # the protocol's own

@@ -206,9 +206,7 @@ def test_values_may_nest_as_deep_as_the_bound(name: str, levels: int) -> None:
         ("cbor", b"\xc1\x1a\x51\x4b\x67\xb0", 1363896240),
         ("cbor", b"\xc0\x741970-01-01T00:00:01Z", "1970-01-01T00:00:01Z"),
         ("cbor", b"\xd8\x40\x42ab", b"ab"),  # Uint8Array of JavaScript
-        ("cbor", b"\xd9\x01\x02\x82\x01\x01", [1, 1]),  # a set
-        ("cbor", b"\xc4\x82\x3b\x7f\xff\xff\xff\xff\xff\xff\xff\x01", [-(2**63), 1]),  # ten to the power of -2^63
-        ("cbor", b"\xd8\x23\x65(a+)+", "(a+)+"),  # a regular expression
+        ("cbor", b"\xd9\xd9\xf7\x07", 7),  # something that says it is CBOR
         ("cbor", b"\x5f\x41a\x41b\xff", b"ab"),
         ("cbor", b"\xf9\x3c\x00", 1.0),
     ],
