@@ -13,7 +13,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 
 NEEDED = {
-    "aiohttp": ("3.13.3", "earlier releases expand compressed requests without a limit, and read requests laxly"),
+    "aiohttp": ("3.14.1", "earlier releases wait for a frame of WebSocket that announces 2**63 - 1 bytes"),
     "cbor2": ("6.2", "earlier decoders have no strict_hashable_types, which the WAMP serializer passes"),
     "cloudevents": ("2.0", "earlier releases have no cloudevents.core.bindings"),
     "cyclopts": ("4.8", "earlier releases refuse verbs that are named by their module, or have other errors"),
