@@ -220,7 +220,7 @@ ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.j
 @contextmanager
 def ready(*arguments: str) -> Iterator[list[str]]:
     """Run the verb; yield the lines of its ready screen, then stop it as supervisors do."""
-    command = [sys.executable, "-m", "relaycast", "serve", "oracle", "--port", "0", "--block-time", "50ms", *arguments]
+    command = [sys.executable, "-m", "relaycast", "serve", "oracle", "--port", "0", "--block-time", "500ms", *arguments]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
     ) as process:

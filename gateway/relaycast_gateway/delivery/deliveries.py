@@ -25,11 +25,15 @@ from relaycast_gateway.delivery.schedule import MOST_RETRY_AFTER, Dice, given_up
 from relaycast_gateway.delivery.sender import Accepted, Gone, Refused, Retryable, Sender, SendOutcome, Target
 from relaycast_gateway.delivery.sender_use import SendersInUse, Tasks
 from relaycast_gateway.delivery.store import DeliveryStore, SavedSubscription, SaveGroup
+from relaycast_gateway.log import UnusableLog
 
 _LOGGER = logging.getLogger(__name__)
 
 GRACE_SECONDS = 5.0
 """Attempts in flight have this long to end when delivery stops."""
+
+READ_AGAIN_SECONDS = 1
+"""How long delivery waits after the log could not be read."""
 
 _LETTERS_AT_A_TIME = 1_000
 
@@ -244,7 +248,13 @@ class EventDeliveries:
         if not self._is_running:
             return
         head = self._feed.head
-        self._feed.step()
+        try:
+            self._feed.step()
+        except (sqlite3.Error, OSError, UnusableLog) as error:
+            _LOGGER.error("events cannot be read, and are tried again in %d s: %s", READ_AGAIN_SECONDS, error)
+            self._is_working = True
+            self._clock.call_later(READ_AGAIN_SECONDS, self._work)
+            return
         if self._feed.head != head:
             self._saver.changed()
         if self._feed.has_work:

@@ -59,15 +59,20 @@ class RecordFeed:
             self._behind.remove(lane)
 
     def step(self) -> None:
-        """Hand out one page of new records, and bring some lanes that are behind forward."""
+        """Hand out one page of new records, and bring some lanes that are behind forward.
+
+        Raises what the log raises; no lane has lost its place then.
+        """
         page = self._recent.next_page() if self._log.last_seq > self.head else ()
         if page:
             self._hand_out(page)
         room = RECORDS_OF_A_STEP
         while self._behind and room > 0:
-            lane = self._behind.popleft()
+            lane = self._behind[0]
+            records = self._recent.read(lane.scanned, lane.page)
+            self._behind.popleft()
             self._queued.remove(lane)
-            room -= self._bring_forward(lane)
+            room -= self._bring_forward(lane, records)
 
     def _hand_out(self, page: Sequence[EventRecord]) -> None:
         fed: dict[Lane, None] = {}
@@ -87,12 +92,11 @@ class RecordFeed:
         for lane in fed:
             self._on_fed(lane)
 
-    def _bring_forward(self, lane: Lane) -> int:
-        """Fill the buffer of a lane that is behind; return how many records were looked at."""
+    def _bring_forward(self, lane: Lane, records: Sequence[EventRecord]) -> int:
+        """Fill the buffer of a lane that is behind with records; return how many were looked at."""
         start = self._log.history_start
         if lane.scanned + 1 < start:
             lane.pass_over(min(start - 1, self.head))
-        records = self._recent.read(lane.scanned, lane.page)
         looked_at, fed = 0, False
         for record in records:
             if not lane.has_room:

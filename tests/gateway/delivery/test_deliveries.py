@@ -1,12 +1,15 @@
 """Delivery event by event: order, retries, circuits, dead letters, restarts."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from delivery_scene import DOWN, Scene, accept, run
+from delivery_scene import DOWN, Scene, TwinLog, accept, run
 from relaycast_gateway.delivery.sender import Accepted, Refused, SendOutcome
+from relaycast_gateway.log import UnusableLog
+from relaycast_gateway.record import EventRecord
 
 
 @pytest.mark.matrix("CE-23")
@@ -124,6 +127,43 @@ def test_what_breaks_one_event_stops_no_other() -> None:
         assert scene.sink().acknowledged == [1, 4]
 
     run(main())
+
+
+class FailingLog(TwinLog):
+    """A log that cannot be read while ``fails`` is set."""
+
+    fails = False
+
+    def read(self, after: int = 0, *, limit: int = 1_000) -> Sequence[EventRecord]:
+        if self.fails:
+            raise UnusableLog("events.sqlite", "disk I/O error", "a file that can be read")
+        return super().read(after, limit=limit)
+
+
+def test_a_log_that_cannot_be_read_for_a_while_holds_deliveries_up_and_ends_none(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def main() -> None:
+        scene = Scene()
+        scene.log = log = FailingLog()
+        log.append(5)
+        log.fails = True
+        async with scene.running(scene.order("behind"), after=2) as deliveries:
+            deliveries.add(scene.order("new", sink="other"), 5)
+            log.append(2)
+            await scene.clock.advance(3.5)
+            assert scene.sink().seqs == scene.sink("other").seqs == []
+            log.fails = False
+            await scene.clock.advance(2)
+        assert scene.sink().acknowledged == [3, 4, 5, 6, 7]
+        assert scene.sink("other").acknowledged == [6, 7]
+
+    run(main())
+    assert {it.getMessage() for it in caplog.records} == {
+        "events cannot be read, and are tried again in 1 s: events.sqlite: got disk I/O error, "
+        "expected a file that can be read"
+    }
+    caplog.clear()
 
 
 def test_stopping_lets_attempts_end_and_breaks_off_the_rest() -> None:
