@@ -97,6 +97,7 @@ class GatewayCanisters:
         self.orchestrator.replays = self.replays
         self.archivist = Archivist(ARCHIVIST, self.wire, registry, store, log, orchestrator=ORCHESTRATOR)
         ReplayServing(self.broadcaster)
+        self.broadcaster.load()
         for canister in (self.orchestrator, self.broadcaster, self.archivist):
             self.wire.add(canister)
         self._log = log

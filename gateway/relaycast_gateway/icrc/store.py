@@ -1,17 +1,21 @@
 """Where canisters keep their state: one sqlite file beside the log, or memory.
 
-Law: ``put`` and ``delete`` are seen by ``get`` and ``items`` at once. When ``flush`` returns, all that was noted since
-the last one by all canisters is durable; if the process dies before, none of it is. So a canister that answers after
-``flush`` never forgets what it answered, and what several canisters note together stands together. The file may hold
-the addresses of subscribers: nobody but its owner may read it.
+Law: ``put`` and ``delete`` are seen by ``get`` and ``items`` at once. When ``flush`` returns, or what ``flush_soon``
+returned is done, all that was noted before by all canisters is durable; if the process dies earlier, none of it is.
+So a canister that answers after a flush never forgets what it answered, and what several canisters note together stands
+together. Flushes follow one another in the order in which they were asked for. The file may hold the addresses of
+subscribers: nobody but its owner may read it.
 """
 
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import chain
 from os import PathLike, fspath
+from typing import TypeVar
 
 from relaycast_gateway.log.unusable import UnusableLog
 
@@ -26,6 +30,13 @@ SCHEMA_VERSION = 1
 EXPECTED = f"a store of canisters of schema {SCHEMA_VERSION}"
 OWNER_ONLY = 0o600
 NUMBER_BYTES = 8
+MEMORY = "memory"
+ROWS_A_STATEMENT = 128
+
+Notes = dict[tuple[str, bytes], bytes | None]
+"""Values by table and key, ``None`` for what is deleted."""
+
+Row = TypeVar("Row")
 
 _SCHEMA = f"""
 CREATE TABLE entries (name TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (name, key))
@@ -41,7 +52,7 @@ def number_key(number: int) -> bytes:
 
 
 class IcrcStore:
-    """Tables of keys and values, both bytes; ``IcrcStore.open`` makes one. One thread at a time.
+    """Tables of keys and values, both bytes; ``IcrcStore.open`` makes one. One thread uses it.
 
     >>> store = IcrcStore.open()
     >>> store.put("seen", number_key(7), b"yes")
@@ -55,7 +66,12 @@ class IcrcStore:
         """The file, or ``memory``."""
 
         self._connection = connection
-        self._noted: dict[tuple[str, bytes], bytes | None] = {}
+        self._noted: Notes = {}
+        self._flushing: Notes = {}
+        """What the flush under way writes, or the last one that failed."""
+
+        self._under_way: Future[None] | None = None
+        self._writer = None if place == MEMORY else ThreadPoolExecutor(1, "icrc-store")
         self._before_flush: list[Callable[[], None]] = []
         self._is_closed = False
 
@@ -65,7 +81,7 @@ class IcrcStore:
 
         ``UnusableLog`` for a file that is damaged, of another program or version, or open in another process.
         """
-        place = "memory" if path is None else fspath(path)
+        place = MEMORY if path is None else fspath(path)
         with _refusing(place):
             if path is not None:
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT, OWNER_ONLY))
@@ -81,8 +97,9 @@ class IcrcStore:
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """Return the value of a key, ``None`` where it has none."""
-        if (table, key) in self._noted:
-            return self._noted[table, key]
+        for noted in (self._noted, self._flushing):
+            if (table, key) in noted:
+                return noted[table, key]
         with _refusing(self.place):
             row = self._connection.execute(
                 "SELECT value FROM entries WHERE name = ? AND key = ?", (table, key)
@@ -95,7 +112,7 @@ class IcrcStore:
             found: dict[bytes, bytes] = dict(
                 self._connection.execute("SELECT key, value FROM entries WHERE name = ?", (table,)).fetchall()
             )
-        for (name, key), value in self._noted.items():
+        for (name, key), value in (*self._flushing.items(), *self._noted.items()):
             if name == table:
                 if value is None:
                     found.pop(key, None)
@@ -111,7 +128,8 @@ class IcrcStore:
         self._noted[table, key] = None
 
     def take_back(self, table: str) -> None:
-        """Forget what was noted of a table since the last ``flush``."""
+        """Forget what was noted of a table since the last flush."""
+        self._settle()
         self._noted = {place: value for place, value in self._noted.items() if place[0] != table}
 
     def before_flush(self, callback: Callable[[], None]) -> None:
@@ -123,16 +141,54 @@ class IcrcStore:
 
         ``sqlite3.Error`` where the disk refuses: nothing was written, and the next ``flush`` tries all of it again.
         """
+        self._settle()
         for callback in self._before_flush:
             callback()
-        if not self._noted:
-            return
-        gone = [place for place, value in self._noted.items() if value is None]
-        kept = [(name, key, value) for (name, key), value in self._noted.items() if value is not None]
-        with _transaction(self._connection):
-            self._connection.executemany("DELETE FROM entries WHERE name = ? AND key = ?", gone)
-            self._connection.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?)", kept)
+        self._write(self._noted)
         self._noted.clear()
+
+    def flush_soon(self) -> "Future[None]":
+        """Make all that was noted durable, in another thread where the store is a file.
+
+        What is noted meanwhile belongs to the next flush. The future has ``sqlite3.Error`` where the disk refuses.
+        """
+        self._settle()
+        for callback in self._before_flush:
+            callback()
+        self._flushing, self._noted = self._noted, {}
+        if self._writer is not None:
+            self._under_way = self._writer.submit(self._write, self._flushing)
+        else:
+            self._under_way = Future()
+            try:
+                self._write(self._flushing)
+                self._under_way.set_result(None)
+            except sqlite3.Error as error:
+                self._under_way.set_exception(error)
+        return self._under_way
+
+    def _settle(self) -> None:
+        """Wait for the flush under way; where it failed, what it held is noted still."""
+        if self._under_way is not None:
+            if self._under_way.exception() is not None:
+                self._noted = self._flushing | self._noted
+            self._flushing, self._under_way = {}, None
+
+    def _write(self, noted: "Notes") -> None:
+        """Write in one transaction, many rows a statement: the interpreter's lock is taken anew for each of them."""
+        if not noted:
+            return
+        gone = [place for place, value in noted.items() if value is None]
+        kept = [(name, key, value) for (name, key), value in noted.items() if value is not None]
+        with _transaction(self._connection) as connection:
+            for rows in batched(gone, ROWS_A_STATEMENT):
+                marks = ", ".join(["(?, ?)"] * len(rows))
+                statement = f"DELETE FROM entries WHERE (name, key) IN (VALUES {marks})"  # noqa: S608 - marks
+                connection.execute(statement, tuple(chain.from_iterable(rows)))
+            for entries in batched(kept, ROWS_A_STATEMENT):
+                marks = ", ".join(["(?, ?, ?)"] * len(entries))
+                statement = f"INSERT OR REPLACE INTO entries VALUES {marks}"  # noqa: S608 - marks
+                connection.execute(statement, tuple(chain.from_iterable(entries)))
 
     def try_flush(self) -> bool:
         """Flush, and return whether the disk took it; where it refuses, that is logged and the next ``flush`` tries."""
@@ -145,6 +201,7 @@ class IcrcStore:
 
     def dump(self) -> list[tuple[str, bytes, bytes]]:
         """Return all that is durable: tables, keys and values in order."""
+        self._settle()
         with _refusing(self.place):
             return self._connection.execute("SELECT name, key, value FROM entries ORDER BY name, key").fetchall()
 
@@ -155,6 +212,8 @@ class IcrcStore:
             try:
                 self.flush()
             finally:
+                if self._writer is not None:
+                    self._writer.shutdown()
                 self._connection.close()
 
 
@@ -175,6 +234,11 @@ def _prepare(connection: sqlite3.Connection, place: str) -> None:
         if is_new:
             for statement in _SCHEMA.split(";"):
                 connection.execute(statement)
+
+
+def batched(rows: Sequence[Row], most: int) -> Iterator[Sequence[Row]]:
+    """Yield ``rows`` in parts of at most ``most``."""
+    return (rows[at : at + most] for at in range(0, len(rows), most))
 
 
 @contextmanager
@@ -200,10 +264,10 @@ def stored_rows(store: IcrcStore, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        yield
+        yield connection
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

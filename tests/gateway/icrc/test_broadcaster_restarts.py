@@ -12,7 +12,7 @@ import pytest
 
 from gateway.icrc.stage import NAMESPACE, PUBLISHER, Stage
 from relaycast_gateway.candid import Variant
-from relaycast_gateway.icrc.store import IcrcStore
+from relaycast_gateway.icrc.store import IcrcStore, Notes
 from relaycast_gateway.icrc16 import Icrc16, array, blob, nat, text
 from relaycast_gateway.log import Retention
 
@@ -165,14 +165,14 @@ def test_a_disk_that_refuses_delays_and_loses_nothing(monkeypatch: pytest.Monkey
     with Stage(folder=tmp_path) as stage:
         stage.register()
         stage.subscribe(b"alice")
-        flush, failures = IcrcStore.flush, iter(range(3))
+        write, failures = IcrcStore._write, iter(range(3))
 
-        def failing(store: IcrcStore) -> None:
+        def failing(store: IcrcStore, noted: Notes) -> None:
             if next(failures, None) is not None:
                 raise sqlite3.OperationalError("disk is full")
-            flush(store)
+            write(store, noted)
 
-        monkeypatch.setattr(IcrcStore, "flush", failing)
+        monkeypatch.setattr(IcrcStore, "_write", failing)
         answers: list[Any] = []
         stage.subnet.call(PUBLISHER, stage.principals[0], "icrc72_publish", [stage.event()], answers.append)
         stage.run(0.5)

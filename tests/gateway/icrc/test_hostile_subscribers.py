@@ -48,7 +48,7 @@ def test_what_was_confirmed_out_of_order_goes_on_after_a_restart(
         stage.restart()
         stage.run(1)
         assert set(mallory.event_ids) == set(range(1, 301))
-        assert stage.broadcaster.outstanding() == []
+        assert list(stage.broadcaster.outstanding()) == []
 
 
 def test_a_confirmation_of_a_replay_is_found_without_looking_at_other_replays() -> None:

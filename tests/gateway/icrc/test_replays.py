@@ -212,7 +212,7 @@ def test_replayed_notifications_want_their_confirmation_and_are_counted() -> Non
         assert [it["id"] for it in replayed(reader)] == [it["id"] for it in again] * 2
         reader.confirm(*(it["id"] for it in again))
         stage.run()
-        assert stage.broadcaster.outstanding() == []
+        assert list(stage.broadcaster.outstanding()) == []
         assert system_items(reader)[-1] == SystemItem(messages.SUBSCRIBER_REMOVE, replay_id)
         after = stage.stats()
         assert after["confirmations"] - before["confirmations"] == 5

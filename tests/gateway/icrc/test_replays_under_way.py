@@ -22,7 +22,7 @@ from relaycast_gateway.candid import Variant
 from relaycast_gateway.clock import Alarm
 from relaycast_gateway.icrc import system_messages as messages
 from relaycast_gateway.icrc.broadcaster import BroadcastPolicy
-from relaycast_gateway.icrc.store import IcrcStore
+from relaycast_gateway.icrc.store import IcrcStore, Notes
 from relaycast_gateway.icrc.system_messages import SystemItem
 from relaycast_gateway.icrc.variants import pairs_of
 from relaycast_gateway.icrc16 import array, blob, boolean, nat, text
@@ -41,7 +41,7 @@ def test_a_slow_reader_slows_its_replay_and_nothing_piles_up() -> None:
         reader.confirms = False
         replay_id = stage.request()
         most_waited = []
-        while waiting := stage.broadcaster.outstanding():
+        while waiting := list(stage.broadcaster.outstanding()):
             most_waited.append(stage.broadcaster.replays.most_waited(replay_id))
             reader.confirm(*waiting, broadcaster=stage.broadcaster.principal)
             stage.run(1)
@@ -127,12 +127,12 @@ def test_a_replay_goes_on_after_a_restart_and_loses_nothing(tmp_path: Path) -> N
 
 
 def test_a_replay_goes_on_where_the_disk_refuses_every_other_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, attempts = IcrcStore.flush, count()
+    whole, attempts = IcrcStore._write, count()
 
-    def flush(store: IcrcStore) -> None:
-        if next(attempts) % 2:
+    def write(store: IcrcStore, noted: Notes) -> None:
+        if noted and next(attempts) % 2:
             raise sqlite3.OperationalError("disk is full")
-        whole(store)
+        whole(store, noted)
 
     with ReplayingStage(latency=lambda _from, _to: 10_000_000) as stage:
         stage.register()
@@ -140,7 +140,7 @@ def test_a_replay_goes_on_where_the_disk_refuses_every_other_write(monkeypatch: 
         stage.publish_many(200)
         replay_id = stage.request(runs=0)
         with monkeypatch.context() as patch:
-            patch.setattr(IcrcStore, "flush", flush)
+            patch.setattr(IcrcStore, "_write", write)
             stage.run(120)
         assert next(attempts) > 10
         assert event_ids(replayed(stage.subscriber(READER))) == list(range(1, 201))

@@ -1,12 +1,14 @@
 """The broadcaster: takes events from publishers into the log, and notifies subscribers of what the log has.
 
-Law: a broadcaster reads the log in order and fans out what it took itself; the first one also fans out what other
-faces and the chains brought. It answers a publisher when the events are durable and their notifications have ids that
-a restart keeps. It never appends what it reads.
+Law: a broadcaster reads the log in order, some events a turn, and fans out what it took itself; the first one also fans
+out what other faces and the chains brought. It answers a publisher when the events are durable and their notifications
+have ids that a restart keeps. It never appends what it reads.
 Source: ICRC-72, "Broadcaster Canister"; ICRC-77 for replays.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, cast
 
@@ -17,7 +19,6 @@ from relaycast_gateway.icrc.broadcaster.broadcaster_stats import BroadcasterCoun
 from relaycast_gateway.icrc.broadcaster.confirmations import ConfirmedNotifications, confirmation_result
 from relaycast_gateway.icrc.broadcaster.contents import Contents
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
-from relaycast_gateway.icrc.broadcaster.durability import Durability
 from relaycast_gateway.icrc.broadcaster.event_rate import EventRate
 from relaycast_gateway.icrc.broadcaster.fan_out import EventFanOut
 from relaycast_gateway.icrc.broadcaster.lane import ONE_SHOT, LaneCounts, NotificationLane
@@ -36,14 +37,23 @@ from relaycast_gateway.icrc.broadcaster.replaying import AssignedReplay, replay_
 from relaycast_gateway.icrc.broadcaster.replays import Replays
 from relaycast_gateway.icrc.broadcaster.subscription_source import SourceSurroundings, SubscriptionSource
 from relaycast_gateway.icrc.canister import CallRefused, Canister, Handler, Promise, Wire
+from relaycast_gateway.icrc.durability import Durability
 from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.store import number_key
 from relaycast_gateway.icrc.system_messages import SystemItem, system_notification
 from relaycast_gateway.icrc.variants import pairs_of
 from relaycast_gateway.icrc16 import Icrc16, nat
+from relaycast_gateway.log.unusable import DamagedEvent
 from relaycast_gateway.record import EventRecord, Headers
 
-EVENTS_A_READ = 256
+EVENTS_A_TURN = 128
+"""Events of the log that are fanned out before others have their turn."""
+
+LANES_A_TURN = 64
+MOST_HELD_CALLS = 1_024
+"""Calls of publishers that wait until the log is read so far; with more they are ``Busy``."""
+
+_LOGGER = logging.getLogger(__name__)
 CURSOR = b"cursor"
 REQUIRED = ("id", "timestamp", "namespace", "data")
 
@@ -80,6 +90,13 @@ class Broadcaster(Canister):
         """Notifications of events whose publisher has no answer yet."""
 
         self._touched: dict[int, NotificationLane] = {}
+        self._is_reading = False
+        """Whether what was read of the log is not durable yet."""
+
+        self._held: deque[tuple[int, Callable[[], None]]] = deque()
+        """What waits until an event of the log was looked at, in order."""
+
+        self._is_loaded = False
         self.events = 0
         self.events_relayed_here = 0
         self.errors = 0
@@ -99,10 +116,9 @@ class Broadcaster(Canister):
             "icrc72_handle_notification": self._handle_notification,
         }
 
-    def start(self) -> None:
-        """Take up what the last run left, and fan out what came into the log since."""
-        store = self.context.store
-        kept = store.get(self._state, CURSOR)
+    def load(self) -> None:
+        """Take up what the last run left; before ``start``, as it takes longer the more that is."""
+        kept = self.context.store.get(self._state, CURSOR)
         if kept is None:
             self._note_cursor()
         else:
@@ -110,12 +126,23 @@ class Broadcaster(Canister):
         self._load_lanes()
         self.replays.load()
         self.relays.load(self._cursor)
+        self._is_loaded = True
+
+    def start(self) -> None:
+        """Send what the last run left, and fan out what came into the log since."""
+        if not self._is_loaded:
+            self.load()
         self._durability.flush()
         self.catch_up()
-        for lane, _ in list(self._lanes.values()):
-            lane.pump()
+        self._pump_in_turns(deque(lane for lane, _ in self._lanes.values()))
         self.relays.pump()
         self.replays.pump()
+
+    def _pump_in_turns(self, lanes: deque[NotificationLane]) -> None:
+        for _ in range(min(LANES_A_TURN, len(lanes))):
+            lanes.popleft().pump()
+        if lanes and not self._is_closed:
+            self.wire.call_later(0.0, lambda: self._pump_in_turns(lanes))
 
     def close(self) -> None:
         """Send nothing more, and take no answers."""
@@ -128,20 +155,52 @@ class Broadcaster(Canister):
         self._durability.close()
 
     def catch_up(self) -> None:
-        """Fan out what is new in the log; call it in the canisters' thread after each commit."""
-        while not self._is_closed and self._cursor < self.context.log.last_seq:
-            records = self.context.log.read(self._cursor, limit=EVENTS_A_READ)
-            if not records:
-                break
-            for record in records:
-                self.context.ids.note(record)
-                if home_of(record, self.context.registry.broadcasters) == self.principal:
-                    self._take_up(record)
-            self._cursor = records[-1].seq
+        """Fan out what is new in the log, some events a turn; call it in the canisters' thread after each commit."""
+        log, ids = self.context.log, self.context.ids
+        if self._is_closed or self._is_reading or (self._cursor >= log.last_seq and not ids.behind):
+            return
+        if ids.behind > log.last_seq - self._cursor:
+            ids.catch_up(EVENTS_A_TURN)  # of a log that is older than this broadcaster
+        else:
+            for it in log.read_sound(self._cursor, limit=EVENTS_A_TURN):
+                self._cursor = it.seq
+                if isinstance(it, DamagedEvent):
+                    _LOGGER.warning("an event is not sent: %s", it)
+                    self.errors += 1
+                else:
+                    self._look_at(it)
             self._note_cursor()
             self.relays.note(self._cursor)
-            self._durability.then(self._send)
-            self._durability.flush()
+        self._release_held()
+        self._is_reading = True
+        self._durability.then(self._go_on)
+        self._durability.flush()
+
+    def _go_on(self) -> None:
+        """Send what was read, and read on."""
+        self._is_reading = False
+        self._send()
+        self.catch_up()
+
+    def _look_at(self, record: EventRecord) -> None:
+        try:
+            self.context.ids.note(record)
+            if home_of(record, self.context.registry.broadcasters) == self.principal:
+                self._take_up(record)
+        except Exception:  # later events do not wait for one that fails
+            _LOGGER.exception("event %d is not sent", record.seq)
+            self.errors += 1
+
+    def _once_read(self, seq: int, work: Callable[[], None]) -> None:
+        """Call ``work`` once all events up to ``seq`` were looked at, and all ids noted."""
+        self._held.append((seq, work))
+        self._release_held()
+        self.catch_up()
+
+    def _release_held(self) -> None:
+        is_behind = self.context.ids.behind > max(0, self.context.log.last_seq - self._cursor)
+        while self._held and self._held[0][0] <= self._cursor and not is_behind:
+            self._held.popleft()[1]()
 
     def assign_replay(self, replay: AssignedReplay) -> None:
         """Take events of a replay from now on."""
@@ -206,7 +265,21 @@ class Broadcaster(Canister):
         refusal = self._beyond_limit(items)
         if refusal or not items:
             return refusal
-        self.catch_up()
+        if len(self._held) >= MOST_HELD_CALLS:
+            return [Variant("Err", Variant("Busy")) for _ in items]
+        answer: Promise[object] = Promise()
+        self._once_known(lambda: self._published(caller, items).then(answer.settle))
+        return answer
+
+    def _once_known(self, work: Callable[[], None]) -> None:
+        """Call ``work`` once the ids of all events of the log are noted."""
+        if self.context.ids.behind > EVENTS_A_TURN:
+            self._once_read(self.context.log.last_seq, lambda: self._once_known(work))
+        else:
+            self.context.ids.catch_up(EVENTS_A_TURN)
+            work()
+
+    def _published(self, caller: bytes, items: Sequence[Item]) -> Promise[list[Variant]]:
         call = PublishCall(len(items), self._durability.then)
         taken: list[tuple[int, TakenEvent]] = []
         now_ns = self.wire.now_ns()
@@ -237,19 +310,25 @@ class Broadcaster(Canister):
             self._waiting_bytes -= sum(it.stored_bytes for _, it in taken)
             error = future.exception()
             if error is None:
-                self.catch_up()
+                records = future.result()
+                self._once_read(records[-1].seq, lambda: finish(records))
+                return
+            forget()
+            self.errors += len(taken)
+            for place, it in taken:
+                call.refuse(place, failed(DISK_REFUSES, str(error)))
+                it.claim.done.settle(str(error))
+
+        def finish(records: Sequence[EventRecord]) -> None:
+            for (place, it), record in zip(taken, records, strict=True):
+                call.take(place, self._ids_of.pop(record.seq, ()))
+                it.claim.done.settle(None)
+            forget()
+
+        def forget() -> None:
             self._calls -= 1
             for _, it in taken:
                 del self.context.ids.claims[it.draft.namespace, cast("int", it.draft.event_id)]
-            if error is not None:
-                self.errors += len(taken)
-                for place, it in taken:
-                    call.refuse(place, failed(DISK_REFUSES, str(error)))
-                    it.claim.done.settle(str(error))
-            else:
-                for (place, it), record in zip(taken, future.result(), strict=True):
-                    call.take(place, self._ids_of.pop(record.seq, ()))
-                    it.claim.done.settle(None)
             if not self._calls:
                 self._ids_of.clear()
 
@@ -260,6 +339,11 @@ class Broadcaster(Canister):
         refusal = self._beyond_limit(items)
         if refusal or not items:
             return refusal
+        answer: Promise[object] = Promise()
+        self._once_known(lambda: self._relayed(caller, items).then(answer.settle))
+        return answer
+
+    def _relayed(self, caller: bytes, items: Sequence[Item]) -> Promise[list[Variant]]:
         call = PublishCall(len(items), self._durability.then)
         now_ns = self.wire.now_ns()
         self._durability.then(self._send)
@@ -337,14 +421,19 @@ class Broadcaster(Canister):
                 errors=self.errors + self.relays.errors,
                 events_a_second=self._rate.a_second(self.wire.passed_ns()),
                 seconds=(self.wire.passed_ns() - self._started_ns) / SECOND,
-                outstanding=self.outstanding(),
+                outstanding=sum(len(it.unconfirmed) for it in self._all_lanes()),
+                outstanding_ids=self.outstanding(),
                 resources=self.resources(),
             )
         )
 
-    def outstanding(self) -> list[int]:
-        """Return the notifications that were handed over and wait for a confirmation."""
-        return [it for lane, _ in self._lanes.values() for it in lane.unconfirmed] + self.replays.outstanding
+    def outstanding(self) -> Iterator[int]:
+        """Yield the notifications that were handed over and wait for a confirmation."""
+        return (it for lane in self._all_lanes() for it in lane.unconfirmed)
+
+    def _all_lanes(self) -> Iterator[NotificationLane]:
+        yield from (lane for lane, _ in self._lanes.values())
+        yield from self.replays.lanes
 
     def resources(self) -> dict[str, Icrc16]:
         """Return what the broadcaster holds."""

@@ -16,7 +16,7 @@ The text names none; all keys begin with ``icrc72:broadcaster:stats:``. Counters
 | ``resources`` | ``events:waiting`` of audiences, ``relays:waiting``, ``replays:waiting``, ``memory:bytes``, ``log:behind`` |
 """  # noqa: E501 - rows of a table
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import NamedTuple
 
@@ -42,7 +42,8 @@ class BroadcasterCounts(NamedTuple):
     seconds: float
     """Since the start."""
 
-    outstanding: Sequence[int]
+    outstanding: int
+    outstanding_ids: Iterable[int]
     resources: Mapping[str, Icrc16]
 
 
@@ -61,8 +62,8 @@ def broadcaster_stats(of: BroadcasterCounts) -> Headers:
         "rate:events": Icrc16(Tag.FLOAT, of.events_a_second),
         "rate:notifications": Icrc16(Tag.FLOAT, lanes.notifications / max(1.0, of.seconds)),
         "errors": nat(of.errors + lanes.errors),
-        "outstanding": nat(len(of.outstanding)),
-        "outstanding:ids": array(*map(nat, islice(of.outstanding, MOST_LISTED))),
+        "outstanding": nat(of.outstanding),
+        "outstanding:ids": array(*map(nat, islice(of.outstanding_ids, MOST_LISTED))),
         "resources": map_of(of.resources),
     }
     return tuple((BEGINNING + key, value) for key, value in found.items())

@@ -15,11 +15,11 @@ from relaycast_gateway.icrc.names import OWN_HEADER
 from relaycast_gateway.icrc.store import IcrcStore, number_key
 from relaycast_gateway.icrc.value_hash import eventdata_hash
 from relaycast_gateway.log import EventLog
+from relaycast_gateway.log.unusable import DamagedEvent
 from relaycast_gateway.record import EventRecord
 
 TABLE = "broadcast:ids"
 _CURSOR_TABLE = "broadcast:ids:cursor"
-_EVENTS_A_READ = 500
 _ENCODER = msgspec.msgpack.Encoder()
 
 
@@ -54,16 +54,19 @@ class EventIds:
         self.claims: dict[tuple[str, int], Claim] = {}
         kept = store.get(_CURSOR_TABLE, b"")
         self._cursor = 0 if kept is None else int.from_bytes(kept, "big")
-        self.catch_up()
 
-    def catch_up(self) -> None:
-        """Note what came into the log."""
-        while self._cursor < self._log.last_seq:
-            records = self._log.read(self._cursor, limit=_EVENTS_A_READ)
-            for record in records:
-                self.note(record)
-            if not records:
-                return
+    @property
+    def behind(self) -> int:
+        """The number of events of the log that were not noted yet."""
+        return self._log.last_seq - self._cursor
+
+    def catch_up(self, most: int) -> None:
+        """Note at most ``most`` of the events that came into the log."""
+        for it in self._log.read_sound(self._cursor, limit=most):
+            if isinstance(it, DamagedEvent):
+                self._cursor = it.seq
+            else:
+                self.note(it)
 
     def note(self, record: EventRecord) -> None:
         """Note a record of the log; records come in order, and may come again.
@@ -86,7 +89,10 @@ class EventIds:
         found = self._store.get(TABLE, _key(namespace, event_id))
         if found is not None:
             return _DECODER.decode(found)
-        record = self._log.get(event_id)
+        try:
+            record = self._log.get(event_id)
+        except DamagedEvent:
+            return None
         if record is None or record.event_id != event_id or record.namespace != namespace:
             return None
         return self._taken(record, None)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
-from relaycast_gateway.icrc.broadcaster.durability import Durability
 from relaycast_gateway.icrc.broadcaster.fan_out import EventFanOut
 from relaycast_gateway.icrc.broadcaster.relaying import RelayLane, home_of
 from relaycast_gateway.icrc.canister import Canister
+from relaycast_gateway.icrc.durability import Durability
 from relaycast_gateway.icrc.store import number_key
 from relaycast_gateway.record import EventRecord
 

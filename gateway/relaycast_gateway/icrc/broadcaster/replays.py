@@ -13,7 +13,6 @@ import msgspec
 from relaycast_gateway.candid import Principal, Variant
 from relaycast_gateway.icrc.broadcaster.audiences import Audiences
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
-from relaycast_gateway.icrc.broadcaster.durability import Durability
 from relaycast_gateway.icrc.broadcaster.lane import LaneCounts, NotificationLane
 from relaycast_gateway.icrc.broadcaster.publish_call import PublishCall
 from relaycast_gateway.icrc.broadcaster.publishing import EventRefused, Item, failed, improper_id
@@ -27,6 +26,7 @@ from relaycast_gateway.icrc.broadcaster.replaying import (
     stored_replay,
 )
 from relaycast_gateway.icrc.canister import Answer, Canister
+from relaycast_gateway.icrc.durability import Durability
 from relaycast_gateway.icrc.id_runs import IdRuns, RunDump
 from relaycast_gateway.icrc.names import RELAY_RECEIVED, RELAY_SENT, REPLAY_ID
 from relaycast_gateway.icrc.store import number_key
@@ -204,9 +204,9 @@ class Replays:
             lane.close()
 
     @property
-    def outstanding(self) -> list[int]:
-        """Notifications that wait for a confirmation."""
-        return [it for lane, _ in self._lanes.values() for it in lane.unconfirmed]
+    def lanes(self) -> list[NotificationLane]:
+        """The ways to the requesters of all replays."""
+        return [lane for lane, _ in self._lanes.values()]
 
     @property
     def waiting(self) -> int:

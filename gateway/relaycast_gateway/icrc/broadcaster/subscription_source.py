@@ -16,8 +16,8 @@ import msgspec
 from relaycast_gateway.icrc.broadcaster.audiences import Audience, Audiences
 from relaycast_gateway.icrc.broadcaster.contents import Contents, Notification, addressed
 from relaycast_gateway.icrc.broadcaster.context import BroadcasterContext
-from relaycast_gateway.icrc.broadcaster.durability import Durability
 from relaycast_gateway.icrc.canister import Wire
+from relaycast_gateway.icrc.durability import Durability
 from relaycast_gateway.icrc.registry import IcrcSubscription
 from relaycast_gateway.icrc.store import number_key
 
@@ -79,6 +79,9 @@ class SubscriptionSource:
         self._next = 0
 
         self._since = 0
+        self._is_discarding = False
+        """Whether there may be audiences from before ``_since``."""
+
         self._finished_before = 0
         """All its notifications with lower ids are finished."""
 
@@ -138,12 +141,15 @@ class SubscriptionSource:
             self._discard(None)
             return False
         if it.since != self._since:
-            self._since = it.since
-            self._discard(it.since)
+            self._since, self._is_discarding = it.since, True
+        if self._is_discarding:
+            self._is_discarding = not self._discard(it.since)
         return True
 
     def take(self, most: int) -> list[int]:
         found: list[int] = []
+        if self._is_discarding:
+            return found
         if self._pending:
             most = min(most, MOST_OUT_OF_ORDER - len(self._finished))
         while self._offered and len(found) < most:
@@ -236,25 +242,37 @@ class SubscriptionSource:
         if self._around.audiences.sent(audience):
             self._around.context.statistics.completed(audience.namespace)
 
-    def _discard(self, up_to_seq: int | None) -> None:
-        """Finish what was not sent: all of it, or of events up to ``up_to_seq``."""
-        while self._offered or self._is_behind:
-            if self._offered:
-                waiting = [self._offered.popleft()]
-            else:
-                waiting = list(self._around.audiences.since(self._next, LOOKS_A_TURN))
-                self._is_behind = len(waiting) == LOOKS_A_TURN
-            for audience in waiting:
-                if up_to_seq is not None and audience.seq > up_to_seq:
-                    self._next, self._is_behind = audience.first, True
-                    self._offered.clear()
-                    return
-                self._next = audience.end
-                place = audience.members.places.get(self.subscription_id)
-                if place is not None and not self.is_finished(audience.first + place):
-                    if audience.first + place > self._sent_up_to:
-                        self._leave_unsent(audience)
-                    self._finish(audience.first + place, audience)
+    def _discard(self, up_to_seq: int | None) -> bool:
+        """Finish what was not sent: all of it, or of events up to ``up_to_seq``; return whether that is all.
+
+        Some audiences a turn: ``on_more`` is called for the rest.
+        """
+        while self._offered:
+            if not self._leave_out(self._offered[0], up_to_seq):
+                return True
+            self._offered.popleft()
+        if not self._is_behind:
+            return True
+        waiting = list(self._around.audiences.since(self._next, LOOKS_A_TURN))
+        for audience in waiting:
+            if not self._leave_out(audience, up_to_seq):
+                return True
+            self._next = audience.end
+        self._is_behind = len(waiting) == LOOKS_A_TURN
+        if self._is_behind:
+            self._around.wire.call_later(0.0, self.on_more)
+        return not self._is_behind
+
+    def _leave_out(self, audience: Audience, up_to_seq: int | None) -> bool:
+        """Finish an audience's notification unsent; return ``False`` for one after ``up_to_seq``, which is kept."""
+        if up_to_seq is not None and audience.seq > up_to_seq:
+            return False
+        place = audience.members.places.get(self.subscription_id)
+        if place is not None and not self.is_finished(audience.first + place):
+            if audience.first + place > self._sent_up_to:
+                self._leave_unsent(audience)
+            self._finish(audience.first + place, audience)
+        return True
 
     def _finish(self, notification_id: int, audience: Audience) -> None:
         self._finished.add(notification_id)

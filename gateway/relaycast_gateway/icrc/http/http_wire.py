@@ -216,7 +216,9 @@ class HttpWire:
             back(Answer(refusal=reason))
 
     def _take_done(self) -> None:
-        while self._futures and self._futures[0][0].done():
+        for _ in range(len(self._futures)):  # what is given meanwhile has its own turn
+            if not self._futures[0][0].done():
+                break
             future, callback = self._futures.popleft()
             if not self._is_closed:
                 callback(future)

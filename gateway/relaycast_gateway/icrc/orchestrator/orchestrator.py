@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from relaycast_gateway.access import NamespaceLists
 from relaycast_gateway.icrc.canister import CallRefused, Canister, Handler, Wire
+from relaycast_gateway.icrc.durability import Durability
 from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.orchestrator.access_lists import Icrc75Lists
 from relaycast_gateway.icrc.orchestrator.batch import positional
@@ -64,7 +65,7 @@ class Orchestrator(Canister):
         self.replays: ReplayHandlers = NoReplays()
         """What serves ICRC-77; whoever offers replays sets it."""
 
-        self._will_flush = False
+        self._durability = Durability(self.store, wire)
         if broadcasters:
             self._subscriptions.take_over(broadcasters)
             self.store.flush()
@@ -93,9 +94,8 @@ class Orchestrator(Canister):
         """
         version = self.registry.version
         is_publication = self._publications.adopt(namespace, publisher)
-        if self.registry.version != version and not self._will_flush:
-            self._will_flush = True
-            self.wire.call_later(0, self._flush_adopted)
+        if self.registry.version != version:
+            self._durability.soon()
         return is_publication
 
     def is_authorized_publisher(self, namespace: str, principal: bytes) -> bool:
@@ -145,7 +145,3 @@ class Orchestrator(Canister):
             return self.replays.handlers()[name](caller, argument)
 
         return replay
-
-    def _flush_adopted(self) -> None:
-        self._will_flush = False
-        self.store.try_flush()

@@ -15,6 +15,7 @@ import msgspec
 
 from relaycast_gateway.candid import Principal, Variant
 from relaycast_gateway.icrc.canister import Answer, CallRefused, Canister, Handler, Wire
+from relaycast_gateway.icrc.durability import Durability
 from relaycast_gateway.icrc.interface import CanisterRole
 from relaycast_gateway.icrc.names import (
     HASH,
@@ -118,6 +119,7 @@ class Archivist(Canister):
 
         self._registry, self._store, self._log = registry, store, log
         self._orchestrator, self._archive = orchestrator, archive
+        self._durability = Durability(store, wire)
         self._is_closed = False
         with stored_rows(store, "places of replays"):
             self._places = {
@@ -131,6 +133,7 @@ class Archivist(Canister):
     def close(self) -> None:
         """Send nothing more; what was sent is kept."""
         self._is_closed = True
+        self._durability.close()
 
     def _hear(self, caller: bytes, argument: object) -> None:
         if caller != self._orchestrator:
@@ -247,7 +250,7 @@ class Archivist(Canister):
             _LOGGER.warning("replay %d leaves out an event: %s", job.replay.id, it)
         job.place = _Place(cursor, job.place.sent + sent, job.place.skipped + len(skipped))
         self._store.put(TABLE, job.replay.id.to_bytes(8, "big"), msgspec.msgpack.encode(job.place))
-        self._store.try_flush()
+        self._durability.soon()
 
     def _pause(self, job: ReplayJob, sent: int) -> None:
         """Go on as fast as the publisher's declared rate allows."""
@@ -268,8 +271,7 @@ class Archivist(Canister):
         self.jobs.pop(replay_id, None)
         self._places.pop(replay_id, None)
         self._store.delete(TABLE, replay_id.to_bytes(8, "big"))
-        self._store.try_flush()
-        self._report(replay_id, state, skipped)
+        self._durability.then(lambda: self._report(replay_id, state, skipped))
 
     def _report(self, replay_id: int, state: Variant, skipped: int = 0, tries: int = 0) -> None:
         def answered(answer: Answer) -> None:

@@ -1,25 +1,34 @@
 """Answers and notifications that wait until the store is durable.
 
 Law: what waits happens after the flush that holds what it speaks of, in the order in which it came. Where the disk
-refuses, all of it waits for the next attempt.
+refuses, all of it waits for the next attempt. The canisters' thread does not wait for the disk.
 """
 
+import logging
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 
 from relaycast_gateway.icrc.canister import Wire
 from relaycast_gateway.icrc.store import IcrcStore
 
 RETRY_SECONDS = 1.0
 
+_LOGGER = logging.getLogger(__name__)
+
 
 class Durability:
-    """Flushes ``store``, at once or once for all that happens at the same moment."""
+    """Flushes ``store``, at once or once for all that happens at the same moment; one flush at a time."""
 
     def __init__(self, store: IcrcStore, wire: Wire) -> None:
         self._store = store
         self._wire = wire
         self._waiting: list[Callable[[], None]] = []
         self._is_scheduled = False
+        self._is_flushing = False
+        self._is_due = False
+        """Whether a flush was asked for while one was under way."""
+
         self._is_closed = False
         self.failures = 0
         """Flushes that the disk refused."""
@@ -34,21 +43,37 @@ class Durability:
         self._schedule(0.0)
 
     def flush(self) -> None:
-        """Flush now, and call back all that waits; later where the disk refuses."""
+        """Begin to flush, and call back all that waits by now when that is done; later where the disk refuses."""
         if self._is_closed:
             return
-        if not self._store.try_flush():
-            self.failures += 1
-            self._schedule(RETRY_SECONDS)
+        if self._is_flushing:
+            self._is_due = True
             return
+        self._is_flushing = True
         waiting, self._waiting = self._waiting, []
-        for callback in waiting:
-            callback()
+        self._wire.when_done(self._store.flush_soon(), partial(self._flushed, waiting))
 
     def close(self) -> None:
         """Flush nothing more; what waits is never called."""
         self._is_closed = True
         self._waiting.clear()
+
+    def _flushed(self, waiting: list[Callable[[], None]], future: "Future[None]") -> None:
+        self._is_flushing = False
+        if self._is_closed:
+            return
+        error = future.exception()
+        if error is not None:
+            _LOGGER.error("canisters' store: cannot be written: %s", error)
+            self.failures += 1
+            self._waiting = waiting + self._waiting
+            self._schedule(RETRY_SECONDS)
+            return
+        for callback in waiting:
+            callback()
+        if self._is_due:
+            self._is_due = False
+            self.flush()
 
     def _schedule(self, seconds: float) -> None:
         if not self._is_scheduled:
