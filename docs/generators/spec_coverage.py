@@ -15,7 +15,7 @@ TESTS = ROOT / "tests"
 PAGE = ROOT / "docs" / "spec-coverage.md"
 TITLES = TESTS / "vectors" / "spec_scenarios.txt"
 
-MODELLED = "tested, but for the host function: the meter is charged for each read of a cached node instead"
+MODELLED = "tested, except for the host function: the meter is charged for each read of a cached node instead"
 MODELLED_IN = (
     "PoV Budget Constraint / WeightMeter tracks ref_time and proof_size",
     "Proof Processing / Cached nodes read from storage",

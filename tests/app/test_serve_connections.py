@@ -130,16 +130,17 @@ def test_the_guide_states_the_limits() -> None:
     stated = {
         "connections": f"{limits.most:,}",
         "new connections": f"{limits.most_new:,}",
-        "new connections of one address, or of one IPv6 network of 64 bits": f"{limits.most_new_of_one:,}",
-        "time until a client is let in, the handshake of TLS included": f"{limits.new_seconds:g} s",
+        "new connections from one address, or from one IPv6 `/64` network": f"{limits.most_new_of_one:,}",
+        "time until a client is admitted, including the TLS handshake": f"{limits.new_seconds:g} s",
         "time for the body of a request": f"{request_body.BODY_SECONDS:g} s",
-        "time between two requests over one connection": f"{KEEP_ALIVE_SECONDS:g} s",
-        "time in which a client takes nothing of what it is sent (on Linux)": f"{limits.stalled_seconds:g} s",
+        "time between two requests on one connection": f"{KEEP_ALIVE_SECONDS:g} s",
+        "time in which a client reads none of the data sent to it (Linux only)": f"{limits.stalled_seconds:g} s",
         "WebSockets of the node": f"{application.MOST_CONNECTIONS:,}",
-        "browsers that follow the live page": f"{application.MOST_WATCHERS}",
-        "a message or an answer of JSON-RPC": f"{MOST_REQUEST_BYTES >> 20} MiB",
+        "browsers with the live page open": f"{application.MOST_WATCHERS}",
+        "size of a JSON-RPC message or answer": f"{MOST_REQUEST_BYTES >> 20} MiB",
         "subscriptions of one WebSocket": f"{MOST_SUBSCRIPTIONS:,}",
     }
     rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
     assert {what: limit for what, limit, _ in rows} == stated
-    assert f"{OTHER_FILES} are kept for other files. If fewer than {limits.most + OTHER_FILES:,} are allowed" in table
+    assert f"reserves {OTHER_FILES} file handles for other files" in table
+    assert f"If the process may open fewer than {limits.most + OTHER_FILES:,}" in table

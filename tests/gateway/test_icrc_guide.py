@@ -18,7 +18,7 @@ from relaycast_gateway.icrc.http import call_limits
 from relaycast_gateway.icrc.orchestrator.config_keys import PUBLICATION_KEYS, SUBSCRIPTION_KEYS
 from relaycast_gateway.icrc.orchestrator.settings import OrchestratorSettings
 from relaycast_gateway.icrc.replay.settings import ReplaySettings
-from relaycast_gateway.icrc16 import DEEPEST
+from relaycast_gateway.icrc16 import DEEPEST, MOST_DIGITS
 from relaycast_gateway.matching.namespaces import NamespacePattern
 
 PAGE = ROOT / "docs" / "guides" / "icrc.md"
@@ -85,6 +85,7 @@ def test_the_limits_are_those_of_the_settings() -> None:
     expected = [
         f"{call_limits.VALUES_OF_A_BATCH:,}; {call_limits.VALUES_OF_A_CALL:,}",
         str(DEEPEST),
+        f"{MOST_DIGITS:,}, as on every face",
         f"{policy.most_events:,}; {policy.notifications_a_call}",
         str(settings.most_items),
         f"{policy.most_unconfirmed:,}; then it waits",
