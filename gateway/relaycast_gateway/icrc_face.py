@@ -214,13 +214,17 @@ class GatewayCanisters:
         registry = self.orchestrator.registry
         if self._places_version != registry.version:
             self._places_version, self._places = registry.version, {}
-            for replay in registry.replays.values():
+            replays = registry.replays.values()
+            for replay in replays:
                 self._keep_place(replay.subscriber, replay.config)
             for publication in registry.publications.values():
                 for entry in publication.publishers.values():
                     self._keep_place(entry.publisher, entry.config)
             for subscription in registry.subscriptions.values():
                 self._keep_place(subscription.subscriber, subscription.config)
+            for replay in replays:
+                if replay.is_active:
+                    self._keep_place(replay.subscriber, replay.config)
         return self._places.get(principal)
 
     def _has_place(self, principal: bytes) -> bool:

@@ -411,3 +411,26 @@ def test_events_come_in_the_order_in_which_they_were_published_whatever_their_ch
         assert [(it["eventId"], it["prevEventId"]) for it in subscriber.messages] == [(1, None), (3, 2), (2, 1)]
 
     attended(oracle, work)
+
+
+# Sizes
+
+
+def test_large_events_that_exceed_a_call_together_are_sent_in_smaller_calls(oracle: ServedNetwork) -> None:
+    namespace = "com.example.large"
+
+    async def work(served: Served, host: CanisterHost, subscriber: WireSubscriber) -> None:
+        await aside(served.register, namespace)
+        await aside(served.subscribe, namespace, host.url)
+        subscriber.holds_back = True
+        await aside(served.publish_many, namespace, 1)
+        await until(lambda: subscriber.held)
+        for number in (2, 3, 4):  # wait while the first call is under way
+            large = event(number, namespace, Variant("Blob", bytes(1_000_000)))
+            assert (await aside(served.publish, large))[0].tag == "Ok"
+        subscriber.holds_back = False
+        subscriber.held[0].settle(None)
+        await until(lambda: len(subscriber.events) == 4)
+        assert subscriber.events == [1, 2, 3, 4]
+
+    attended(oracle, work)

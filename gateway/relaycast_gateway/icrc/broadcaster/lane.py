@@ -1,9 +1,9 @@
 """Lanes: the way of notifications to one subscriber, one call at a time.
 
-Law: a lane sends in order; what could not be handed over is sent first at the next attempt, with the same ids. A
-subscriber that cannot be reached is tried again for ever, with full-jitter back-off. What was handed over and is not
-confirmed in time is sent again, up to a number of times, before anything new. The number of unconfirmed notifications
-is bounded. Source: ICRC-72, "icrc72_confirm_messages"; ``gateway.md``, "Delivery".
+Law: a lane sends in order; what could not be handed over is sent first at the next attempt, with the same ids, in calls
+of half as many. A subscriber that cannot be reached is tried again for ever, with full-jitter back-off. What was handed
+over and is not confirmed in time is sent again, up to a number of times, before anything new. The number of unconfirmed
+notifications is bounded. Source: ICRC-72, "icrc72_confirm_messages"; ``gateway.md``, "Delivery".
 """
 
 from collections.abc import Sequence
@@ -102,6 +102,9 @@ class NotificationLane:
         """By id, in order."""
 
         self._failures = 0
+        self._most_a_call = policy.notifications_a_call
+        """Half after each call that was refused: it may have been too large."""
+
         self._is_calling = False
         self._is_closed = False
         self._is_late = False
@@ -119,7 +122,7 @@ class NotificationLane:
             ids = self._overdue() if self._is_late else []
             if not ids:
                 room = self._policy.most_unconfirmed - len(self.unconfirmed)
-                ids = self._source.take(min(self._policy.notifications_a_call, room)) if room > 0 else []
+                ids = self._source.take(min(self._most_a_call, room)) if room > 0 else []
                 now_ns = self._canister.wire.passed_ns()
                 self.unconfirmed.update((it, _Handed(now_ns)) for it in ids)
             if not ids:
@@ -173,9 +176,11 @@ class NotificationLane:
         self._is_calling = False
         waiting = [it for it in ids if it in self.unconfirmed]
         if answer.refusal is not None:
+            self._most_a_call = max(1, len(ids) // 2)
             self._refused(waiting)
             return
         self._failures = 0
+        self._most_a_call = min(self._policy.notifications_a_call, 2 * self._most_a_call)
         now_ns = self._canister.wire.passed_ns()
         self._counts.notifications += len(fresh)
         self._counts.repeated += len(ids) - len(fresh)
@@ -222,7 +227,7 @@ class NotificationLane:
                     self._drop(it)
                 else:
                     found.append(it)
-                    if len(found) == self._policy.notifications_a_call:
+                    if len(found) >= self._most_a_call:
                         return found
         self._is_late = False
         return found

@@ -278,6 +278,7 @@ class ReplayBook:
     def _end(self, replay: EventReplay) -> None:
         """Keep the last state, and tell the broadcasters that no more is coming."""
         self._keep(replay)
+        self._registry.version += 1
         for receiver, item in _removals(replay):
             self._tell(receiver, CanisterRole.BROADCASTER, item)
 
