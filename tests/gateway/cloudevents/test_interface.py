@@ -41,20 +41,6 @@ def test_a_subscription_is_created_with_its_defaults_shown() -> None:
     visit(work)
 
 
-@pytest.mark.matrix("CE-05", "CE-07", "CE-86")
-def test_an_id_is_the_managers_alone() -> None:
-    async def work(api: Api) -> None:
-        first, second = await api.create(id="x"), await api.create(id="x")
-        assert len({first["id"], second["id"], "x"}) == 3
-        path = f"/subscriptions/{first['id']}"
-        problem = await api.refused("PUT", path, MINIMAL | {"id": second["id"]})
-        assert problem["member"] == "id"
-        assert (await api.ask("PUT", path, MINIMAL | {"id": first["id"]})).json["id"] == first["id"]
-        assert (await api.ask("PUT", path, MINIMAL)).json["id"] == first["id"]
-
-    visit(work)
-
-
 @pytest.mark.slow
 @pytest.mark.matrix("CE-04", "CE-110")
 def test_ten_thousand_subscriptions_have_ids_of_their_own_and_then_there_is_a_limit() -> None:
