@@ -16,6 +16,7 @@ from relaycast.pov.snapshot import ScenarioSizes, Snapshot, read_snapshot, sizes
 from relaycast.pytest_notes import name_of_item, notes_of
 from relaycast.refusal import BadInput, nearest
 from relaycast.report.full_block import fullest
+from relaycast.report.verdicts import starved_line
 from relaycast.run import Run
 from relaycast.scenario.scenario import MAX_SEED
 
@@ -103,10 +104,19 @@ class PovSnapshot:
         if self.updates and is_continuous_integration():
             raise pytest.UsageError("--pov-update: got CI in the environment, expected sizes to be kept by a person")
 
-    def __call__(self, run: Run, *, name: str = "", tolerance: str = "0%", allow_oversize: bool = False) -> None:
-        """Assert that no size of ``run`` grew beyond ``tolerance``, and that every block fits into a PoV.
+    def __call__(
+        self,
+        run: Run,
+        *,
+        name: str = "",
+        tolerance: str = "0%",
+        allow_oversize: bool = False,
+        allow_starved: bool = False,
+    ) -> None:
+        """Assert that no size of ``run`` grew beyond ``tolerance``, every block fits into a PoV, and no reader starved.
 
-        ``name`` tells several runs of a test apart; ``allow_oversize`` is for studies of blocks that do not fit.
+        ``name`` tells several runs of a test apart. ``allow_oversize`` is for studies of blocks that do not fit,
+        ``allow_starved`` for studies of readers that are not given what they subscribe to.
         """
         __tracebackhide__ = True
         allowed = _tolerance(tolerance)
@@ -122,6 +132,8 @@ class PovSnapshot:
             built += sum(it.blocks for it in run.runtimes.values())
             blocks = f"{run.oversize_blocks:,} of {built:,} blocks do not fit into a PoV"
             raise AssertionError(f"{blocks}: {fullest(run.fullest_block)}")
+        if run.starved and not allow_starved:
+            raise AssertionError("\n".join(f"starved: {starved_line(str(it), why)}" for it, why in run.starved.items()))
         subscribers = {int(para_id): sizes_of(it) for para_id, it in run.subscribers.items()}
         runtimes = {para_id: sizes_of_runtime(it) for para_id, it in run.runtimes.items()}
         sizes = ScenarioSizes(blocks=run.blocks, seed=run.seed, subscribers=subscribers, runtimes=runtimes)

@@ -8,6 +8,7 @@ from relaycast.terminal import counted
 from relaycast_ledger.records import Invariants
 from relaycast_ledger.runtime_outcome import RuntimeOutcome
 from relaycast_ledger.spreads import FullBlock
+from relaycast_ledger.starvation import Starvation
 from relaycast_ledger.tally import DeliveryTotals, SubscriberTally, Tally
 
 
@@ -50,6 +51,12 @@ class Run:
         return sum(it.oversize_blocks for it in chains)
 
     @property
+    def starved(self) -> dict[int, Starvation]:
+        """Subscribers that were not given what they subscribe to, by parachain."""
+        found = ((para_id, it.starvation) for para_id, it in self.subscribers.items())
+        return {para_id: it for para_id, it in found if it is not None and it.is_starved}
+
+    @property
     def fullest_block(self) -> FullBlock | None:
         """The block that takes most of its limit, and what its bytes are for; ``None`` where none was built."""
         chains: list[SubscriberTally | RuntimeOutcome] = [*self.subscribers.values(), *self.runtimes.values()]
@@ -66,4 +73,5 @@ class Run:
     def __repr__(self) -> str:
         panics = f", {counted(len(self.panics), 'panic')}" if self.panics else ""
         oversize = f", {counted(self.oversize_blocks, 'block')} too large" if self.oversize_blocks else ""
-        return f"<Run of {self.blocks} blocks: {self.delivery!r}, {self.invariants!r}{panics}{oversize}>"
+        starved = f", {counted(len(self.starved), 'starved reader')}" if self.starved else ""
+        return f"<Run of {self.blocks} blocks: {self.delivery!r}, {self.invariants!r}{panics}{oversize}{starved}>"

@@ -95,6 +95,7 @@ class DeliveriesDump(Dump, frozen=True):
     published: list[PublishedDump]
     seen: list[SeenDump]
     checked: list[CheckedDump]
+    begun: list[CheckedDump]
 
 
 class Deliveries:
@@ -106,6 +107,7 @@ class Deliveries:
         self._latest: dict[ParaId, dict[SubscribedKey, BlockNumber]] = {}
         self._seen: dict[tuple[ParaId, Place], BlockNumber] = {}
         self._checked: dict[tuple[ParaId, ParaId], BlockNumber] = {}
+        self._begun: dict[tuple[ParaId, ParaId], BlockNumber] = {}
 
     def hear(self, fact: Fact) -> None:
         """Note the way of publications to the relay chain."""
@@ -194,14 +196,57 @@ class Deliveries:
                 if entry is not None and entry.when_inserted == number:
                     yield publisher, key
 
+    def begin(self, subscriber: ParaId, result: ProofProcessingResult, relay_parent: BlockNumber) -> None:
+        """Note from which relay block on ``subscriber`` waits for its keys, where they changed in this block."""
+        for publisher, view in result.plan.views.items():
+            if view.change is not SubscriptionChange.NONE or (subscriber, publisher) not in self._begun:
+                self._begun[subscriber, publisher] = relay_parent
+
+    def owed(
+        self,
+        subscriber: ParaId,
+        result: ProofProcessingResult,
+        relay_parent: BlockNumber,
+        entries: Entries,
+        *,
+        since: BlockNumber,
+    ) -> Iterator[Place]:
+        """Find keys without the value that they have at ``relay_parent``, if a value waits since that relay block.
+
+        To ask after ``delivered``.
+        """
+        disabled = {change.para_id for change in result.changes if change.disabled_by is not None}
+        for publisher, view in result.plan.views.items():
+            begun, checked = self._begun[subscriber, publisher], self._checked.get((subscriber, publisher), 0)
+            if publisher in disabled or max(begun, checked) > since:
+                continue
+            for key, number in reversed(self._latest.get(publisher, {}).items()):
+                if number <= checked and begun <= checked:
+                    break
+                place = publisher, key
+                if not _wants(view, key) or (first := self._first_unseen(subscriber, place, relay_parent)) is None:
+                    continue
+                if max(first, begun) > since:
+                    continue
+                entry = None if number > relay_parent else entries(publisher, key)
+                if number > relay_parent or (entry is not None and entry.when_inserted == number):
+                    yield place
+
+    def _first_unseen(self, subscriber: ParaId, place: Place, relay_parent: BlockNumber) -> BlockNumber | None:
+        """Return the relay block, up to ``relay_parent``, of the first publication of a key after the one seen."""
+        seen = self._seen.get((subscriber, place), -1)
+        return next((number for number, _ in self._versions[place] if seen < number <= relay_parent), None)
+
     def dump(self) -> DeliveriesDump:
         """Return what was published and seen as data."""
-        under_way, checked = sorted(self._under_way.items()), sorted(self._checked.items())
+        under_way = sorted(self._under_way.items())
+        checked, begun = sorted(self._checked.items()), sorted(self._begun.items())
         return DeliveriesDump(
             under_way=[_dump_under_way(para_id, messages) for para_id, messages in under_way if messages],
             published=[self._dump_published(publisher) for publisher in sorted(self._latest)],
             seen=self._dump_seen(),
             checked=[CheckedDump(int(reader), int(publisher), number) for (reader, publisher), number in checked],
+            begun=[CheckedDump(int(reader), int(publisher), number) for (reader, publisher), number in begun],
         )
 
     def load(self, dump: DeliveriesDump) -> None:
@@ -217,6 +262,7 @@ class Deliveries:
                 for key, number in zip(it.keys, it.relay_blocks, strict=True)
             }
             self._checked = {(ParaId(it.subscriber), ParaId(it.publisher)): it.relay_block for it in dump.checked}
+            self._begun = {(ParaId(it.subscriber), ParaId(it.publisher)): it.relay_block for it in dump.begun}
 
     def _dump_published(self, publisher: ParaId) -> PublishedDump:
         keys = list(self._latest[publisher])

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
+from functools import partial
 
 from relaycast_collator.chains import Chains
 from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, GuestBuilt, GuestRefusedBlock
@@ -26,6 +27,7 @@ from relaycast_ledger.guest_records import GuestRecord, guest_checks, guest_reco
 from relaycast_ledger.pov import PovSize, pov_size
 from relaycast_ledger.proof_picture import ProofPicture, picture_tries
 from relaycast_ledger.records import BlockRecord, Invariants, ReadTotals, ToldDeletion, Uncharged
+from relaycast_ledger.starvation import BLOCKS_BEHIND
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.subscriber.events import CallbackOverweight, PublisherDisabled
@@ -133,6 +135,7 @@ class Ledger:
         """Note of a fact only what records and checks of later blocks follow from."""
         if isinstance(fact, BlockBuilt):
             self._is_pictured(fact)
+            self._begin(fact)
             for update in fact.block.updates:
                 self.deliveries.delivered(fact.para_id, update, fact.tick)
             self._lost(fact)
@@ -151,6 +154,7 @@ class Ledger:
 
     def _note_built(self, fact: BlockBuilt) -> None:
         block, parachain = fact.block, self.chains.parachains[fact.para_id]
+        self._begin(fact)
         repeated = self.deliveries.repeated(fact.para_id, block.outcome.result, block.updates)
         if fact.subscribes:
             record = self._record_built(fact)
@@ -175,6 +179,8 @@ class Ledger:
     def _record_built(self, fact: BlockBuilt) -> BlockRecord:
         block, result = fact.block, fact.block.outcome.result
         account, picture = self._account(fact)
+        deliveries = tuple(self.deliveries.delivered(fact.para_id, update, fact.tick) for update in block.updates)
+        owed, behind = self._owed(fact)
         return BlockRecord(
             tick=fact.tick,
             para_id=fact.para_id,
@@ -193,7 +199,7 @@ class Ledger:
             refused_bytes=fact.inbound.refused_bytes,
             consumed=result.consumed,
             complete=result.is_complete,
-            deliveries=tuple(self.deliveries.delivered(fact.para_id, update, fact.tick) for update in block.updates),
+            deliveries=deliveries,
             disabled=tuple(event.publisher for event in block.events if isinstance(event, PublisherDisabled)),
             cursor=result.cursor,
             uncharged=tuple(Uncharged(it.name, it.excess_bytes) for it in result.oversize),
@@ -204,6 +210,8 @@ class Ledger:
             ended_by_callbacks=result.is_stopped_by_callbacks,
             overweight_callbacks=sum(isinstance(event, CallbackOverweight) for event in block.events),
             deletions=tuple(ToldDeletion(publisher, key, fact.tick) for publisher, key in block.deletions),
+            owed=owed,
+            behind=behind,
         )
 
     def _pov(self, fact: BlockBuilt) -> PovSize:
@@ -296,6 +304,18 @@ class Ledger:
     def _budget_bytes(self, para_id: ParaId, inherent: ParachainInherentData) -> int:
         _, abridged = self.chains.parachains[para_id].parachain_system.meter(inherent)
         return abridged.pubsub_bytes
+
+    def _begin(self, fact: BlockBuilt) -> None:
+        self.deliveries.begin(fact.para_id, fact.block.outcome.result, fact.relay_parent.number)
+
+    def _owed(self, fact: BlockBuilt) -> tuple[bool, bool]:
+        """Return whether the block leaves a key without its current value, and whether one is far behind."""
+        result, number = fact.block.outcome.result, fact.relay_parent.number
+        if result.is_complete:
+            return False, False
+        entries = self.chains.relay_chain.broadcaster.storage.entry
+        owed = partial(self.deliveries.owed, fact.para_id, result, number, entries)
+        return any(owed(since=number)), any(owed(since=number - BLOCKS_BEHIND - 1))
 
     def _lost(self, fact: BlockBuilt) -> list[Place]:
         result, entries = fact.block.outcome.result, self.chains.relay_chain.broadcaster.storage.entry

@@ -12,6 +12,7 @@ from relaycast_ledger.key_tally import KeyCost
 from relaycast_ledger.proof_picture import ProofPicture
 from relaycast_ledger.runtime_outcome import RuntimeOutcome, RuntimePoint
 from relaycast_ledger.spreads import FullBlock, Latency, Share, Spread
+from relaycast_ledger.starvation import Starvation
 
 SCHEMA_VERSION = 2
 
@@ -174,6 +175,14 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     deletions: int | UnsetType = UNSET
     """Callbacks without a value, for deleted keys; absent if none was told."""
 
+    starvation: Starvation | UnsetType = UNSET
+    """Absent where the reader was given what it subscribes to."""
+
+    @property
+    def is_starved(self) -> bool:
+        """Whether the reader was not given what it subscribes to."""
+        return self.starvation is not UNSET and self.starvation.is_starved
+
 
 class Alternative(Struct, frozen=True, kw_only=True):
     """What another policy makes of the same relay blocks: bytes that all subscribers' blocks carry, uncompressed."""
@@ -263,6 +272,15 @@ class Point(Struct, frozen=True):
     message_bytes: int = 0
     """Part of ``pov_bytes``: messages, in full and hashed."""
 
+    received: int = 0
+    """Callbacks with a value that the reader had not been given before."""
+
+    owed: bool = False
+    """Whether the block left a key without its current value."""
+
+    behind: bool = False
+    """Whether it left one more than ``relaycast_ledger.starvation.BLOCKS_BEHIND`` relay blocks behind."""
+
 
 class Outcome(Struct, frozen=True, kw_only=True):
     """A whole run; what has a default but ``schema`` is for the report, by parachain, and not in ``run.json``."""
@@ -306,3 +324,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """By publisher and key."""
 
     runtime_series: Mapping[int, Sequence[RuntimePoint]] = field(default_factory=dict)
+
+    @property
+    def starved(self) -> list[SubscriberOutcome]:
+        """Readers that were not given what they subscribe to."""
+        return [it for it in self.subscribers if it.is_starved]

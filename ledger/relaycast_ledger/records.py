@@ -128,6 +128,12 @@ class BlockRecord(Struct, frozen=True):
     deletions: tuple[ToldDeletion, ...] = ()
     """Callbacks without a value; none where deletions are silent."""
 
+    owed: bool = False
+    """Whether the block left a key without its current value; the pass is incomplete then."""
+
+    behind: bool = False
+    """Whether it left one more than ``BLOCKS_BEHIND`` relay blocks behind."""
+
     @property
     def is_oversize(self) -> bool:
         """Whether the relay chain would refuse the block, because it carries or computes too much."""

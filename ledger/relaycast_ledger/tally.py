@@ -17,6 +17,7 @@ from relaycast_ledger.pov_causes import pov_by_cause
 from relaycast_ledger.proof_picture import ProofPicture
 from relaycast_ledger.records import BlockRecord
 from relaycast_ledger.spreads import FullBlock, Latency, Spread, counted_latency, rank, spread
+from relaycast_ledger.starvation import Starvation, starvation
 from relaycast_xcm import Weight
 
 if TYPE_CHECKING:
@@ -101,6 +102,9 @@ class SubscriberTally(Struct):
                 compressed_bytes=0 if pov is None else pov.compressed_bytes or 0,
                 own_pov_bytes=0 if pov is None else pov.own_bytes,
                 message_bytes=0 if pov is None else pov.message_bytes,
+                received=sum(not delivery.told_again for delivery in record.deliveries),
+                owed=record.owed,
+                behind=record.behind,
                 by_cause=() if record.account is None else _by_cause(record.account),
             )
         )
@@ -214,6 +218,13 @@ class SubscriberTally(Struct):
     def latency_blocks(self) -> Latency:
         """Relay blocks from publication to delivery; what was told again is left out."""
         return counted_latency(self.latencies)
+
+    @property
+    def starvation(self) -> Starvation | None:
+        """Whether this reader starved; ``None`` where it was given what it subscribes to."""
+        column = self.points.column
+        blocks = zip(column("received"), column("complete"), column("owed"), column("behind"), strict=True)
+        return starvation(blocks)
 
     @property
     def chosen_pictures(self) -> list[ProofPicture]:

@@ -309,6 +309,24 @@ def test_it(net):
     assert "1 passed" in project("-q").stdout
 
 
+def test_readers_that_starve_fail_a_test(project: Pytest) -> None:
+    code = """
+def starving(net):
+    feeds = net.publisher(2000).publish_many({f"key/{i}": bytes(16) for i in range(40)})
+    net.subscriber(3000, keys=feeds, budget="remaining:1KiB")
+    return net.run(blocks=16)
+
+def test_it(net, pov_snapshot):
+    pov_snapshot(starving(net))
+
+def test_a_study(net, pov_snapshot):
+    pov_snapshot(starving(net), allow_starved=True)
+"""
+    said = project("-q", "--pov-update", code=1, test_starving=code).stdout
+    assert "starved: 3000 had something to receive in " in said
+    assert "1 failed, 1 passed" in said
+
+
 def test_blocks_that_do_not_fit_fail_a_test_by_cause(project: Pytest) -> None:
     code = """
 def crowded(net):

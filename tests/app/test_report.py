@@ -243,7 +243,12 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
     def point(block: int, reader: int) -> Point:
         causes = (60, 0, 2_000 + 37 * ((block * 7 + reader) % 101), 0, 500)
         size = 9_400 + sum(causes)
-        whole = {"pov_bytes": size, "compressed_bytes": size - 100, "own_pov_bytes": 4_000, "message_bytes": 4}
+        whole: dict[str, Any] = {
+            "pov_bytes": size,
+            "compressed_bytes": size - 100,
+            "own_pov_bytes": 4_000,
+            "message_bytes": 4,
+        }
         return Point(block, 5_000 + sum(causes), 5_000, 4_000, 20, 100_000, sum(causes), True, causes, **whole)
 
     lines = [[point(block, it) for block in range(1, blocks + 1)] for it in range(3)]

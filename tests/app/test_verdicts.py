@@ -104,6 +104,70 @@ def test_a_comparison_says_in_red_which_side_does_not_fit(relaycast: Command, fi
     assert "blocks that do not fit" in ended.out
 
 
+STARVING = """
+blocks = 30
+[[parachains]]
+id = 2000
+publish = { keys = 40, value_bytes = 16 }
+[[parachains]]
+id = 3000
+name = "hungry"
+subscribe = [{ publisher = 2000 }]
+[policies]
+budget = "remaining:1KiB"
+"""
+"""A budget below what a key takes: the reader is given next to nothing."""
+
+
+def test_a_reader_that_starves_fails_a_run_in_red_and_in_every_file(relaycast: Command, file: Written) -> None:
+    name = file(STARVING, "starving.toml")
+    ended = relaycast("run", name)
+    assert ended.code == 1
+    (line,) = [line for line in ended.out.splitlines() if line.startswith("Starved: ")]
+    assert "3000 hungry had something to receive in 28 blocks, of which 28 were cut short" in line
+    assert "no reader starved" not in ended.out
+    told = relaycast("run", name, "--json", "--allow-starved")
+    assert told.code == 0
+    assert told.json["verdicts"]["starved"] == line
+    assert told.json["subscribers"][0]["starvation"]["is_starved"]
+    report = (Path("out") / told.json["run_id"] / "report.html").read_text()
+    assert '<li class="bad">Starved: ' in report
+    assert "Every block fits" in report
+
+
+def test_a_run_that_feeds_its_readers_says_so_beside_what_fits(relaycast: Command, file: Written) -> None:
+    ended = relaycast("run", file(STARVING.replace("1KiB", "64KiB"), "fed.toml"))
+    assert ended.code == 0
+    assert "every invariant held, no reader starved" in ended.out
+    assert "Starved" not in ended.out
+    short = relaycast("run", "fed.toml", "--set", "policies.budget=remaining:1KiB", "--blocks", "8")
+    assert short.code == 0
+    assert "The run is too short to tell whether 3000 hungry starves: that takes 10 blocks" in short.out
+    assert "no reader starved" not in short.out
+
+
+def test_a_violated_invariant_goes_before_a_reader_that_starves(relaycast: Command, file: Written) -> None:
+    name = file(STARVING + 'metering = "values-only"\n', "broken.toml")
+    found = relaycast("run", name, "--set", "parachains.2000.publish.keys=400")
+    assert found.code in {1, 3}
+    assert (found.code == 3) == ("violated: " in found.out)
+
+
+def test_sweeps_snapshots_and_comparisons_name_readers_that_starve(relaycast: Command, file: Written) -> None:
+    name = file(STARVING, "starving.toml")
+    sweep = file('scenarios = ["starving.toml"]\nblocks = 20\n', "sweep.toml")
+    ended = relaycast("sweep", sweep, "--out", "sweep.parquet", "--workers", "1")
+    assert ended.code == 1
+    assert "starved readers in 1 row, first in cell 0" in ended.out
+    assert pq.read_table("sweep.parquet").column("starved").to_pylist() == [True]
+    assert relaycast("sweep", sweep, "--out", "again.parquet", "--workers", "1", "--allow-starved").code == 0
+    snapshot = relaycast("pov", "snapshot", name, "--json")
+    assert snapshot.code == 1
+    assert [line.partition(" had ")[0] for line in snapshot.json["starved"]] == ["scenario: Starved: 3000 hungry"]
+    assert relaycast("pov", "snapshot", "--check", "--allow-starved").code == 0
+    assert "starved: 3000 had something to receive" in relaycast("compare", name, "--policy", "cache=none").out
+
+
 def test_a_block_that_fits_only_compressed_is_a_warning() -> None:
     free = ran(reader()).subscribers[0]
     run = ran(reader(max_pov_bytes=(free.compressed_bytes.max + free.pov_bytes.max) // 2))

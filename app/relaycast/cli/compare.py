@@ -110,6 +110,7 @@ def _print(comparison: "Comparison", folder: Path) -> None:
         figure_rows,
         left_out,
         oversize_lines,
+        starved_lines,
     )
     from relaycast.terminal import console, print_table  # noqa: PLC0415
 
@@ -138,6 +139,10 @@ def _print(comparison: "Comparison", folder: Path) -> None:
     for which, design in (("first", first), ("second", second)):
         if not design.broken:
             out.print(f"[green]{which}: every invariant held[/green]")
-        for line in (*broken_lines(which, design), *oversize_lines(which, design)):
+        for line in (
+            *broken_lines(which, design),
+            *oversize_lines(which, design),
+            *starved_lines(which, design),
+        ):
             out.print(line, style="red", markup=False)
     out.print(f"report: {folder / 'report.html'}", markup=False, soft_wrap=True)

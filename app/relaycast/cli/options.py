@@ -13,6 +13,10 @@ Verbose = Annotated[bool, Parameter(name=["--verbose", "-v"], help="print more: 
 AllowOversize = Annotated[
     bool, Parameter(name="--allow-oversize", help="exit code 0 although blocks do not fit into a PoV")
 ]
+AllowStarved = Annotated[
+    bool,
+    Parameter(name="--allow-starved", help="exit code 0 although readers did not receive what they subscribe to"),
+]
 Root = Annotated[str, Parameter(name="--root", help="the trie's root, 0x and 64 hex digits")]
 Keys = Annotated[list[str], Parameter(name="--key", help="a key, 0x and hex digits; may be given several times")]
 Limit = Annotated[int, Parameter(name="--limit", help="rows to print, 0 for all", validator=validators.Number(gte=0))]

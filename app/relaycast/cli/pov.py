@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import App, Parameter
 
 from relaycast.cli.exit_code import ExitCode
-from relaycast.cli.options import AllowOversize, Json, TrieEngine
+from relaycast.cli.options import AllowOversize, AllowStarved, Json, TrieEngine
 from relaycast.cli.simulate import GenesisFile
 from relaycast.inputs import STDIN, place_of
 from relaycast.refusal import SHOWN_CHARACTERS, BadInput, nearest, shown
@@ -68,6 +68,7 @@ def snapshot(
     genesis: GenesisFile = None,
     trie_engine: TrieEngine = "auto",
     allow_oversize: AllowOversize = False,
+    allow_starved: AllowStarved = False,
     github: GitHub = False,
     json: Json = False,
 ) -> ExitCode:
@@ -76,7 +77,8 @@ def snapshot(
     With --check nothing is written: exit code 1 names every size that grew beyond the tolerance, from how much to how
     much, and what its bytes are for. What is kept of other scenarios stays as it is. The kept file names the --genesis
     of each scenario; without scenarios on the command line, it is taken from there. Blocks that do not fit into a PoV
-    make the exit code 1 in any case, unless --allow-oversize; so does a real runtime that traps.
+    make the exit code 1 in any case, unless --allow-oversize; so do readers that starve, unless --allow-starved, and a
+    real runtime that traps.
 
     Example: relaycast pov snapshot oracle weather.toml
 
@@ -98,19 +100,23 @@ def snapshot(
         check_writable(out.parent)
     kept = read_snapshot(out) if there else Snapshot()
     wanted = _wanted(scenario, kept, out, genesis)
-    measured, broken, oversize, trapped = _measure_all(wanted, trie_engine, shown=shows_progress() and not json)
+    measured, found = _measure_all(wanted, trie_engine, shown=shows_progress() and not json)
     verdict = judge(kept, measured, tolerance=allowed)
     if not check:
         write_kept(out, kept.with_scenarios(measured))
     if json:
-        _print_json(verdict, out, check, [*broken, *trapped], oversize)
+        _print_json(verdict, out, check, found)
     else:
-        _print(verdict, kept, measured, out, check, [*(f"violated: {line}" for line in broken), *trapped, *oversize])
+        wrong = [*(f"violated: {line}" for line in found.broken), *found.trapped, *found.oversize, *found.starved]
+        _print(verdict, kept, measured, out, check, wrong)
+    findings = Findings(
+        [*found.broken, *found.trapped], found.oversize, allow_oversize, found.starved, allow_starved=allow_starved
+    )
     if github:
-        _tell_github(verdict, measured, out, Findings([*broken, *trapped], oversize, allow_oversize), json=json)
-    if broken:
+        _tell_github(verdict, measured, out, findings, json=json)
+    if found.broken:
         return ExitCode.INVARIANT_VIOLATED
-    failed = trapped or (check and not verdict.ok) or (oversize and not allow_oversize)
+    failed = findings.has_failed or (check and not verdict.ok)
     return ExitCode.CHECK_FAILED if failed else ExitCode.FINE
 
 
@@ -182,28 +188,38 @@ def _found(source: str, file: Path, presets: list[str]) -> Path:
     return path
 
 
+class _Found(NamedTuple):
+    """What scenarios came to beside their sizes, a line each."""
+
+    broken: list[str]
+    """Invariants that were violated."""
+
+    trapped: list[str]
+    """Where real runtimes failed."""
+
+    oversize: list[str]
+    starved: list[str]
+
+
 def _measure_all(
     wanted: "dict[str, _Wanted]", trie_engine: "Engine", *, shown: bool
-) -> "tuple[dict[str, ScenarioSizes], list[str], list[str], list[str]]":
-    """Return the sizes of every scenario, the invariants violated, and a line for each with blocks that do not fit.
-
-    The last list says where real runtimes failed.
-    """
+) -> "tuple[dict[str, ScenarioSizes], _Found]":
+    """Return the sizes of every scenario, and what else was found."""
     from relaycast.cli.simulate import progress_bar  # noqa: PLC0415
     from relaycast.pov.snapshot import sizes_of_run  # noqa: PLC0415
-    from relaycast.report.verdicts import verdicts  # noqa: PLC0415
+    from relaycast.report.verdicts import Severity, verdicts  # noqa: PLC0415
 
-    measured, broken, oversize, trapped = {}, [], [], []
+    measured, found = {}, _Found([], [], [], [])
     for name, it in wanted.items():
         with progress_bar(it.scenario, shown=shown) as progress:
             run = _measure(it.scenario, trie_engine, progress)
         measured[name] = sizes_of_run(run, source=it.source, genesis=it.genesis)
-        broken += [f"{name}: {violation}" for violation in run.invariants.violations]
-        trapped += [f"{name}: the runtime failed: {line}" for line in run.refusals]
-        oversize += [f"{name}: {verdict.text}" for verdict in verdicts(run) if verdict.about == "fits"][
-            : run.oversize_blocks
-        ]
-    return measured, broken, oversize, trapped
+        found.broken.extend(f"{name}: {violation}" for violation in run.invariants.violations)
+        found.trapped.extend(f"{name}: the runtime failed: {line}" for line in run.refusals)
+        bad = {it.about: f"{name}: {it.text}" for it in verdicts(run) if it.ending is Severity.BAD}
+        found.oversize.extend(line for about, line in bad.items() if about == "fits")
+        found.starved.extend(line for about, line in bad.items() if about == "starved")
+    return measured, found
 
 
 def _measure(scenario: "Scenario", trie_engine: "Engine", progress: "Progress | None") -> "Outcome":
@@ -215,13 +231,15 @@ def _measure(scenario: "Scenario", trie_engine: "Engine", progress: "Progress | 
     return simulation.run(progress)
 
 
-def _print_json(verdict: "Verdict", file: Path, check: bool, broken: list[str], oversize: list[str]) -> None:
+def _print_json(verdict: "Verdict", file: Path, check: bool, found: _Found) -> None:
     import msgspec  # noqa: PLC0415
 
     from relaycast_ledger.outcome import SCHEMA_VERSION  # noqa: PLC0415
 
+    broken = [*found.broken, *found.trapped]
     head = {"schema": SCHEMA_VERSION, "file": str(file), "checked": check, "ok": verdict.ok and not broken}
-    print(json_text.dumps({**head, "violations": broken, "oversize": oversize, **msgspec.to_builtins(verdict)}))
+    lines = {"violations": broken, "oversize": found.oversize, "starved": found.starved}
+    print(json_text.dumps({**head, **lines, **msgspec.to_builtins(verdict)}))
 
 
 def _tell_github(

@@ -105,7 +105,8 @@ def run(
     """Simulate a scenario file: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
 
     A block whose compressed proof of validity (PoV) exceeds max_pov_bytes, or that takes more than two seconds to
-    compute, does not fit: the exit code is 1, unless --allow-oversize. So it is where a real runtime traps.
+    compute, does not fit: the exit code is 1, unless --allow-oversize. The same holds where a real runtime traps, and
+    where a reader starves, unless --allow-starved: it is not given what it subscribes to.
 
     Example: relaycast run scenario.toml --blocks 200 --seed 1
 
@@ -176,8 +177,10 @@ def _told(finished: "Finished", json: bool, verbose: bool, flags: RunFlags) -> E
         show(finished.folder / "report.html")
     if not finished.outcome.invariants.ok:
         return ExitCode.INVARIANT_VIOLATED
-    refused = finished.outcome.oversize_blocks and not flags.allow_oversize
-    return ExitCode.CHECK_FAILED if refused or finished.outcome.refusals else ExitCode.FINE
+    outcome = finished.outcome
+    refused = outcome.oversize_blocks and not flags.allow_oversize
+    starved = outcome.starved and not flags.allow_starved
+    return ExitCode.CHECK_FAILED if refused or starved or outcome.refusals else ExitCode.FINE
 
 
 @contextmanager

@@ -4,13 +4,13 @@ import json as json_text
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.flags.spark import Conf, Master, RunEngine, Ui, bulk_session, resumable
-from relaycast.cli.options import AllowOversize, Json, TrieEngine, Workers, checked_workers
+from relaycast.cli.options import AllowOversize, AllowStarved, Json, TrieEngine, Workers, checked_workers
 from relaycast.out_file import written
 from relaycast.refusal import BadInput
 from relaycast.terminal import counted
@@ -50,6 +50,7 @@ def sweep(
     conf: Conf = None,
     spark_ui: Ui = False,
     allow_oversize: AllowOversize = False,
+    allow_starved: AllowStarved = False,
     json: Json = False,
 ) -> ExitCode:
     """Run every combination of a sweep file and write one table: a row for each subscriber of each run.
@@ -57,9 +58,9 @@ def sweep(
     scenarios = ["oracle", "mine.toml"], and as wanted seeds = [1, 2, 3], blocks = 100, policies = [[], ["cache=none"]],
     and in a table [vary] values by path: "parachains.2000.publish.keys" = [10, 100].
 
-    Exit code 1 when a run fails or has blocks that do not fit into a PoV, 3 when one violates an invariant.
-    --allow-oversize is for studies of such blocks. What a run came to is kept as soon as it is done: the same command
-    goes on behind an interrupt or a kill. With --engine spark each run is a task there.
+    Exit code 1 when a run fails, has blocks that do not fit into a PoV, or starves a reader, 3 when one violates an
+    invariant. --allow-oversize and --allow-starved are for studies of such runs. What a run came to is kept as soon as
+    it is done: the same command goes on behind an interrupt or a kill. With --engine spark each run is a task there.
 
     Example: relaycast sweep sweep.toml --out sweep.parquet
     """
@@ -87,7 +88,7 @@ def sweep(
                 table = completed(cells, folder, run, resume=resume, shown=progress)
             pq.write_table(table, stream, compression="zstd")
             folder.remove()
-        return _told(table, len(cells), out, allow_oversize=allow_oversize, json=json)
+        return _told(table, len(cells), out, allowed=_Allowed(allow_oversize, allow_starved), json=json)
 
     return resumable(work)
 
@@ -120,29 +121,44 @@ def _spark(
         yield partial(on_spark, schema=table_schema(cells), spark=spark, trie_engine=trie_engine), progress
 
 
-def _told(table: "pa.Table", cells: int, out: Path, *, allow_oversize: bool, json: bool) -> ExitCode:
+class _Allowed(NamedTuple):
+    """What does not make the exit code 1."""
+
+    oversize: bool
+    starved: bool
+
+
+def _told(table: "pa.Table", cells: int, out: Path, *, allowed: _Allowed, json: bool) -> ExitCode:
     failed = len(table) - table.column("error").null_count
     broken = table.column("invariants_ok").to_pylist().count(False)
     oversize = sum(1 for blocks in table.column("oversize_blocks").to_pylist() if blocks)
+    starved = table.column("starved").to_pylist().count(True)
     if json:
-        told = {"cells": cells, "rows": len(table), "failed": failed, "oversize": oversize, "out": str(out)}
-        print(json_text.dumps(told))
+        told = {"cells": cells, "rows": len(table), "failed": failed, "oversize": oversize, "starved": starved}
+        print(json_text.dumps({**told, "out": str(out)}))
     else:
         rows = f"{counted(cells, 'run')}, {counted(len(table), 'row')} (one for each subscriber of a run)"
         ends = f"{failed or 'none'} of a failed run, {broken or 'none'} with a violated invariant"
         print(f"{rows}: {ends}, {oversize or 'none'} with blocks that do not fit")
         if oversize:
             _print_oversize(table, oversize)
+        if starved:
+            first = next(row["cell"] for row in table.to_pylist() if row["starved"])
+            _print_red(f"starved readers in {counted(starved, 'row')}, first in cell {first}")
         print(f"table: {out}")
-    if failed or (oversize and not broken and not allow_oversize):
+    unfit = (oversize and not allowed.oversize) or (starved and not allowed.starved)
+    if failed or (unfit and not broken):
         return ExitCode.CHECK_FAILED
     return ExitCode.INVARIANT_VIOLATED if broken else ExitCode.FINE
 
 
 def _print_oversize(table: "pa.Table", rows: int) -> None:
     """Say which rows have blocks that do not fit, the first of them with what its fullest block carries."""
+    first = next(row for row in table.to_pylist() if row["oversize_blocks"])
+    _print_red(f"blocks that do not fit in {rows:,} rows, first in cell {first['cell']}: {first['fullest_block']}")
+
+
+def _print_red(text: str) -> None:
     from relaycast.terminal import console  # noqa: PLC0415
 
-    first = next(row for row in table.to_pylist() if row["oversize_blocks"])
-    text = f"blocks that do not fit in {rows:,} rows, first in cell {first['cell']}: {first['fullest_block']}"
     console().print(text, style="red", markup=False, soft_wrap=True)

@@ -17,6 +17,7 @@ from relaycast_collator import Fact, TickBegan
 from relaycast_ledger import BlockRecord, Violation
 from relaycast_ledger.outcome import Outcome
 from relaycast_ledger.spreads import FullBlock, Latency, Spread
+from relaycast_ledger.starvation import Starvation
 from relaycast_ledger.tally import SubscriberTally, Tally
 from relaycast_pallets.broadcaster.events import DataPublished, KeyExpired, PublisherDeregistered
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
@@ -78,6 +79,9 @@ class DesignFigures(Struct, frozen=True, kw_only=True):
     panics: int
     deletions: int | UnsetType = UNSET
     """Told deletions; absent if there are none."""
+
+    starvation: Starvation | UnsetType = UNSET
+    """Absent where the subscriber was given what it subscribes to."""
 
 
 class BrokenInvariant(Struct, frozen=True, kw_only=True):
@@ -270,6 +274,7 @@ class _Reader:
             disabled_publishers=sorted(map(int, self.disabled)),
             panics=len(it.panics),
             deletions=it.deletions or UNSET,
+            starvation=it.starvation or UNSET,
         )
 
 

@@ -11,6 +11,7 @@ from relaycast.compare.rows import (
     left_out,
     oversize_lines,
     scenario_rows,
+    starved_lines,
     verdict,
 )
 from relaycast.report.charts import nice_ceiling
@@ -70,7 +71,11 @@ def render_comparison(compared: Compared) -> str:
         bar_keys=BAR_KEYS,
         meanings=MEANINGS,
         broken=[line for side, design in zip(SIDES, designs, strict=True) for line in broken_lines(side, design)],
-        oversize=[line for side, design in zip(SIDES, designs, strict=True) for line in oversize_lines(side, design)],
+        unfit=[
+            line
+            for side, design in zip(SIDES, designs, strict=True)
+            for line in (*oversize_lines(side, design), *starved_lines(side, design))
+        ],
         readers=[_reader(compared, para_id) for para_id in para_ids[:MAX_READERS]],
         more_readers=max(0, len(para_ids) - MAX_READERS),
         longest=max(len(points) for run in runs for points in run.series.values()),

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from relaycast.compare.comparison import Comparison, Design, DesignFigures
 from relaycast.report.full_block import fullest
+from relaycast.report.verdicts import starved_line
 from relaycast.scenario.policy_choice import KINDS, PolicyTable, names_of
 from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
@@ -52,6 +53,13 @@ def oversize_lines(which: str, design: Design) -> Iterator[str]:
         if it.oversize_blocks and it.fullest_block is not None:
             blocks = f"{it.oversize_blocks:,} of {counted(it.blocks, 'block')} of {para_id} do not fit"
             yield f"{which}: {blocks}: {fullest(it.fullest_block)}"
+
+
+def starved_lines(which: str, design: Design) -> Iterator[str]:
+    """Yield a line for every subscriber that was not given what it subscribes to."""
+    for para_id, it in design.subscribers.items():
+        if it.starvation is not UNSET and it.starvation.is_starved:
+            yield f"{which}: starved: {starved_line(str(para_id), it.starvation)}"
 
 
 def choice_rows(first: PolicyTable, second: PolicyTable) -> list[tuple[str, tuple[str, str], tuple[str, str]]]:

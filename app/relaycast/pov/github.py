@@ -59,6 +59,16 @@ class Findings(NamedTuple):
     """A line for each scenario with blocks that do not fit."""
 
     allow_oversize: bool
+    starved: Sequence[str] = ()
+    """A line for each scenario with readers that did not receive what they subscribe to."""
+
+    allow_starved: bool = False
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether any of it fails the check."""
+        unfit = (self.oversize and not self.allow_oversize) or (self.starved and not self.allow_starved)
+        return bool(self.broken or unfit)
 
 
 def escaped(text: str) -> str:
@@ -88,13 +98,13 @@ def annotation_lines(verdict: Verdict, findings: Findings, file: Path) -> Iterat
 
 def summary(verdict: Verdict, findings: Findings, names: Iterable[str], file: Path) -> str:
     """Return the summary of the job in Markdown: the verdict, a table of what grew, and one of what shrank."""
-    failed = not verdict.ok or findings.broken or (findings.oversize and not findings.allow_oversize)
+    failed = not verdict.ok or findings.has_failed
     parts = [
         f"### Proof sizes: {'failed' if failed else 'passed'}",
         f"{verdict.compared:,} sizes of {_cell(', '.join(names))} compared with {_cell(str(file))}: "
         f"{len(verdict.grown) or 'none'} grew beyond {100 * verdict.tolerance:g}%.",
         *_listed([f"violated: {line}" for line in findings.broken]),
-        *_listed(findings.oversize),
+        *_listed([*findings.oversize, *findings.starved]),
         *_listed([f"cannot be compared: {line}" for line in verdict.wrong]),
     ]
     groups = list(moved(verdict))
@@ -120,6 +130,9 @@ def _annotations(verdict: Verdict, findings: Findings) -> Iterator[GitHubNote]:
     for line in findings.oversize:
         level = Level.WARNING if findings.allow_oversize else Level.ERROR
         yield GitHubNote(level, "blocks do not fit", line)
+    for line in findings.starved:
+        level = Level.WARNING if findings.allow_starved else Level.ERROR
+        yield GitHubNote(level, "readers starved", line)
     for line in verdict.wrong:
         yield GitHubNote(Level.ERROR, "cannot be compared", line)
     for it in moved(verdict):

@@ -290,6 +290,7 @@ def _cards(run: Outcome) -> list[dict[str, str]]:
     rest = f"; {quiet:,} B in the {len(points) - news:,} blocks without" if news < len(points) else ""
     return [
         *_oversize_card(run),
+        *_starved_card(run),
         {"figure": f"{pubsub:,} B", "meaning": f"of relay proof when {title(worst)} is told something new{rest}"},
         {
             "figure": f"{_median([it.own_bytes for it in points if it.callbacks]):,} B",
@@ -302,6 +303,13 @@ def _cards(run: Outcome) -> list[dict[str, str]]:
         {"figure": late, "meaning": "from publication to delivery, p99 of the slowest reader"},
         {"figure": f"{cut:,} blocks", "meaning": "cut short: the budget ended before all was read"},
     ]
+
+
+def _starved_card(run: Outcome) -> list[dict[str, str]]:
+    if not run.starved:
+        return []
+    figure = counted(len(run.starved), "reader")
+    return [{"figure": figure, "meaning": "starved: not given the values subscribed to", "style": "bad"}]
 
 
 def _oversize_card(run: Outcome) -> list[dict[str, str]]:

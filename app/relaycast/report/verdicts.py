@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from relaycast.report.full_block import causes, fullest, share_taken
 from relaycast.report.runtimes import cost_sentence, cost_summary
 from relaycast.report.templates import percent
@@ -16,9 +18,13 @@ from relaycast_ledger.account_records import IN_THE_PROOF
 from relaycast_ledger.outcome import Outcome, Point, SubscriberOutcome
 from relaycast_ledger.runtime_outcome import RuntimeOutcome
 from relaycast_ledger.spreads import FullBlock, rank
+from relaycast_ledger.starvation import BLOCKS_BEHIND, ENOUGH_BLOCKS, Starvation
 
 WORTH_CHANGING = 0.005
 """An alternative is named if it saves at least this part of the bytes that blocks carry."""
+
+MAX_NAMED = 3
+"""Readers that a verdict names."""
 
 NO_MESSAGES_BYTES = 4
 """What an inherent without messages says of them."""
@@ -33,7 +39,7 @@ class Severity(Enum):
 
 
 class RunVerdict(NamedTuple):
-    """One finding about a run; ``about`` is ``cost``, ``fits``, ``alternative`` or ``runtimes``."""
+    """One finding about a run; ``about`` is ``cost``, ``starved``, ``fits``, ``alternative`` or ``runtimes``."""
 
     about: str
     summary: str
@@ -42,8 +48,11 @@ class RunVerdict(NamedTuple):
 
 
 def verdicts(run: Outcome) -> list[RunVerdict]:
-    """Return the three verdicts of a run, and one of what blocks of real runtimes carry."""
-    found = [_cost(run), _fits(run), _alternative(run)] if run.subscribers else [_fits(run)]
+    """Return the verdicts of a run.
+
+    ``starved`` only where a reader starved or the run is too short to tell, ``runtimes`` with real runtimes only.
+    """
+    found = [_cost(run), *_starved(run), _fits(run), _alternative(run)] if run.subscribers else [_fits(run)]
     if run.runtimes:
         heaviest = max(run.runtimes, key=lambda it: it.pov_bytes.p99)
         found.append(RunVerdict("runtimes", cost_summary(heaviest), cost_sentence(heaviest)))
@@ -103,6 +112,45 @@ def _cost(run: Outcome) -> RunVerdict:
     )
 
 
+def starved_line(name: str, it: Starvation) -> str:
+    """Return what the reader called ``name`` missed, as one clause."""
+    text = f"{name} had something to receive in {counted(it.blocks, 'block')}, of which {it.cut_short:,} were cut short"
+    if it.blocks_without:
+        text += f"; it received nothing in {counted(it.blocks_without, 'such block')} in a row"
+    return f"{text}; it ends over {BLOCKS_BEHIND} relay blocks behind on a key" if it.is_behind else text
+
+
+def _starved(run: Outcome) -> list[RunVerdict]:
+    """Return which readers were not given what they subscribe to; nothing where all were."""
+    judged = [(it, it.starvation) for it in run.subscribers if it.starvation is not UNSET]
+    starved = [(it, found) for it, found in judged if found.is_starved]
+    shown = starved or judged
+    if not shown:
+        return []
+    lines = [starved_line(title(it), found) for it, found in shown[:MAX_NAMED]]
+    if len(shown) > MAX_NAMED:
+        lines.append(f"{counted(len(shown) - MAX_NAMED, 'more reader')} alike")
+    text = ". ".join(lines)
+    if not starved:
+        short = f"The run is too short to tell whether {_readers(judged, run)} starves"
+        rule = f"that takes {ENOUGH_BLOCKS} blocks with something to receive"
+        return [RunVerdict("starved", f"{short}.", f"{short}: {rule}. {text}.", Severity.WARNING)]
+    return [
+        RunVerdict(
+            "starved",
+            f"Starved: {_readers(starved, run)} did not receive what it subscribes to.",
+            f"Starved: {text}. relaycast budget finds the smallest budget that loses nothing.",
+            Severity.BAD,
+        )
+    ]
+
+
+def _readers(found: Sequence[tuple[SubscriberOutcome, Starvation]], run: Outcome) -> str:
+    if len(found) == 1:
+        return title(found[0][0])
+    return f"each of {len(found):,} of {len(run.subscribers):,} readers"
+
+
 def _fits(run: Outcome) -> RunVerdict:
     chains: Sequence[SubscriberOutcome | RuntimeOutcome] = (*run.subscribers, *run.runtimes)
     fullest_of = [(it, it.fullest_block) for it in chains if it.fullest_block is not None]
@@ -129,12 +177,14 @@ def _fits(run: Outcome) -> RunVerdict:
     if tight:
         warnings.append(_tight(tight))
     text = " ".join([text, *(f"Warning: {warning}" for warning in warnings)])
-    return RunVerdict("fits", _fits_summary(run, block), text, Severity.WARNING if warnings else Severity.FINE)
+    is_fine = not warnings and all(it.starvation is UNSET for it in run.subscribers)
+    return RunVerdict("fits", _fits_summary(run, block), text, Severity.FINE if is_fine else Severity.WARNING)
 
 
 def _fits_summary(run: Outcome, block: FullBlock) -> str:
     """Return whether all blocks fit, and what kept them from reading everything."""
-    text = f"Every block fits: the fullest takes {share_taken(block)} of the largest PoV"
+    fed = " and no reader starved" if run.subscribers and all(it.starvation is UNSET for it in run.subscribers) else ""
+    text = f"Every block fits{fed}: the fullest takes {share_taken(block)} of the largest PoV"
     large = sum(it.large_blocks for it in run.subscribers)
     if large:
         text += f", {counted(large, 'block')} only because they are compressed"

@@ -118,4 +118,5 @@ def subscriber_outcome(
         publishers=publishers,
         callback_load=it.callback_load(chain.callback_limit),
         deletions=it.deletions or msgspec.UNSET,
+        starvation=it.starvation or msgspec.UNSET,
     )

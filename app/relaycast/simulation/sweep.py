@@ -77,6 +77,7 @@ FIGURES = pa.schema(
         ("fullest_block", pa.string()),
         *((f"latency_blocks_{which}", pa.int64()) for which in ("p50", "p99", "max")),
         ("incomplete_blocks", pa.int64()),
+        ("starved", pa.bool_()),
         ("invariants_ok", pa.bool_()),
         ("error", pa.string()),
     ]
@@ -86,7 +87,7 @@ FIGURES = pa.schema(
 ``own_bytes`` are nodes of the parachain's own state beside the relay proof. ``pov_bytes`` are all that a block carries,
 ``compressed_bytes`` the same as the relay chain gets it. ``oversize_blocks`` counts the blocks that it would refuse; if
 there are any, ``fullest_block`` says what the fullest one carries. ``told_again`` counts the callbacks that brought a
-known value; they count in no latency.
+known value; they count in no latency. ``starved`` readers were not given what they subscribe to.
 """
 
 
@@ -144,6 +145,7 @@ def run_cell(encoded: bytes, *, trie_engine: Engine = "auto") -> list[dict[str, 
             "told_again": it.told_again,
             **_flat("latency_blocks", it.latency_blocks),
             "incomplete_blocks": it.incomplete_blocks,
+            "starved": it.is_starved,
             "invariants_ok": outcome.invariants.ok,
         }
         for it in outcome.subscribers

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from msgspec.structs import replace
 
-from relaycast.cli.options import AllowOversize
+from relaycast.cli.options import AllowOversize, AllowStarved
 
 if TYPE_CHECKING:
     from relaycast.scenario.scenario import Scenario
@@ -40,6 +40,7 @@ class RunFlags:
         Parameter(name="--state-version", help="1 migrates a genesis of version 0 before block 1"),
     ] = None
     allow_oversize: AllowOversize = False
+    allow_starved: AllowStarved = False
     open: Annotated[bool, Parameter(name="--open", help="show the report in a browser")] = False
 
 

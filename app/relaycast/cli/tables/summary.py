@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from relaycast.predict.run import passes
 from relaycast.report.runtimes import items_of, title_of
 from relaycast.report.story import pruned_bytes, story
@@ -175,7 +177,8 @@ def _print_remarks(out: "Console", run: Outcome) -> None:
 def _print_endings(out: "Console", run: Outcome) -> None:
     """Print which invariants were violated, and the verdicts."""
     if run.invariants.ok:
-        out.print("every invariant held", style="green")
+        fed = run.subscribers and all(it.starvation is UNSET for it in run.subscribers)
+        out.print(f"every invariant held{', no reader starved' if fed else ''}", style="green")
     for violation in run.invariants.violations[:MAX_VIOLATIONS]:
         out.print(f"violated: {violation}", style="red", markup=False)
     for line in run.refusals[:MAX_VIOLATIONS]:
