@@ -208,17 +208,6 @@ def test_hidden_events_do_not_count_and_are_no_beginning(log: EventLog, clock: V
     assert ([it.seq for it in page.records], page.more, page.history_start_ns) == ([2, 8], False, first.received_ns)
 
 
-@pytest.mark.matrix("WAMP-59")
-def test_what_was_hidden_stays_hidden_after_a_restart(tmp_path: Path) -> None:
-    with EventLog.open(tmp_path / "log") as log:
-        hidden = publish(log, AUTH, visibility=ADMIN_ONLY)[0]
-        publish(log, AUTH)
-    with EventLog.open(tmp_path / "log") as log:
-        histories = EventHistory(log, EVERYTHING)
-        assert (seqs(histories), seqs(histories, authrole="admin")) == ([2], [1, 2])
-        assert "unknown or purged" in refused(histories, from_publication=hidden.pub_id)
-
-
 @pytest.mark.matrix("WAMP-73")
 def test_realms_know_nothing_of_each_other(log: EventLog) -> None:
     mine = publish(log, AUTH, "shop:" + AUTH, "shop:x.y", "shopping:" + AUTH)

@@ -20,28 +20,11 @@ from relaycast_gateway.rfc3339 import format_time
 from relaycast_gateway.wamp.errors import (
     HISTORY_UNAVAILABLE,
     INVALID_ARGUMENT,
-    INVALID_URI,
     NO_SUCH_SUBSCRIPTION,
     NOT_AUTHORIZED,
 )
 from relaycast_gateway.wamp.messages import ResultMessage
 from relaycast_gateway.wamp.meta.get_events import GET_EVENTS, AnswerForm
-
-
-@pytest.mark.matrix("WAMP-15")
-@pytest.mark.matrix("WAMP-14")
-@in_loop
-async def test_a_subscription_alone_gives_all_its_events_in_order_of_occurrence() -> None:
-    with HistoricRealm() as realm:
-        client = realm.client()
-        subscription = subscribe(client, "com.shop.price")
-        for number in range(5):
-            realm.publish("com.shop.price", number)
-            realm.publish("com.shop.stock", number)
-        assert numbers(events(client, subscription)) == [0, 1, 2, 3, 4]
-        assert numbers(events(client, subscription, limit=2)) == [0, 1]
-        assert numbers(events(client, subscription, limit=2, reverse=True)) == [4, 3]
-        assert len(arguments(events(client, realm.kept_id))) == 10
 
 
 @pytest.mark.matrix("WAMP-36")
@@ -122,40 +105,6 @@ async def test_what_is_known_of_the_query_always_comes_with_the_events(count: in
             **({"first_publication": shown[0], "last_publication": shown[-1]} if shown else {}),
             "history_start": format_time(records[0].received_ns, digits=9) if records else None,
         }
-
-
-@pytest.mark.matrix("WAMP-35")
-@pytest.mark.matrix("WAMP-71")
-@pytest.mark.parametrize(
-    ("args", "kwargs", "expected"),
-    [
-        ((), {}, INVALID_ARGUMENT),
-        (("x",), {}, INVALID_ARGUMENT),
-        ((1.5,), {}, INVALID_ARGUMENT),
-        ((True,), {}, INVALID_ARGUMENT),
-        ((None,), {}, INVALID_ARGUMENT),
-        (("kept", 10), {}, INVALID_ARGUMENT),  # a second argument is for the shape of old applications
-        (("kept",), {"limt": 1}, INVALID_ARGUMENT),
-        (("kept",), {"limit": 0}, INVALID_ARGUMENT),
-        (("kept",), {"limit": "x"}, INVALID_ARGUMENT),
-        (("kept",), {"reverse": 1}, INVALID_ARGUMENT),
-        (("kept",), {"topic": 5}, INVALID_ARGUMENT),
-        (("kept",), {"topic": "no uri"}, INVALID_URI),
-        (("kept",), {"after_time": "yesterday"}, INVALID_ARGUMENT),
-        *[
-            (("kept",), {f"{where}_publication": wrong}, INVALID_ARGUMENT)
-            for where in ("from", "after", "before", "until")
-            for wrong in (0, -1, (1 << 53) + 1, True, 4_711)
-        ],
-        ((4_711,), {}, NO_SUCH_SUBSCRIPTION),
-    ],
-)
-@in_loop
-async def test_a_query_is_refused(args: tuple[Any, ...], kwargs: dict[str, Any], expected: str) -> None:
-    with HistoricRealm() as realm:
-        realm.publish("com.shop.price", 1)
-        given = [realm.kept_id if it == "kept" else it for it in args]
-        assert refusal(realm.client(), GET_EVENTS, *given, **kwargs) == expected
 
 
 @in_loop
