@@ -162,6 +162,24 @@ def test_without_the_gateways_faces_chains_and_events_are_kept_too(tmp_path: Pat
     ensure_no_gap_and_no_double(tmp_path)
 
 
+@pytest.mark.slow
+def test_events_of_a_log_that_begins_anew_are_counted_from_its_first_one(tmp_path: Path) -> None:
+    with rc.serve("oracle", data=tmp_path) as chains:
+        chains.new_block(2)
+    for file in tmp_path.glob("events.sqlite*"):
+        file.unlink()
+    options = ("--block-time", "manual", "--data", str(tmp_path))
+    with ServeProcess("oracle", *options, "--accept-loss") as served:
+        assert served.lines[0] == "kept: 0 events and 0 subscriptions; the chains go on at relay block 2\n"
+        served.ask("dev_newBlock")
+        served.stop()
+    with EventLog.open(tmp_path / "events.sqlite") as log:
+        events = len(log.read(limit=1_000_000))
+    with ServeProcess("oracle", *options) as served:
+        assert served.lines[0].startswith(f"kept: {events} events and ")
+        served.stop()
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the chains of oracle at block 3."""

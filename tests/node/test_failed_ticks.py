@@ -291,6 +291,20 @@ def test_the_file_of_dropped_inputs_is_bounded(tmp_path: Path) -> None:
     assert any('"input":"more","count":500' in line for line in lines)
 
 
+def test_the_dropped_inputs_of_one_tick_are_bounded_together_and_each_is_a_whole_line(tmp_path: Path) -> None:
+    big = StoreEntry(None, [(bytes([index]), b"v" * 16_384) for index in range(250)], None)
+    keep_aside(tmp_path, [big] * 20, relay_block=1, reason="x")
+    assert (tmp_path / FILE).stat().st_size <= MOST_BYTES
+    rows = [json.loads(line) for line in (tmp_path / FILE).read_text().splitlines()]
+    assert rows[0]["input"] == "more"
+    assert rows[0]["count"] + len(rows) - 1 == 20
+    assert rows[-1]["input"] == "storage"
+    assert rows[-1]["cut"].startswith('{"chain":null,"values":[["0x00",')
+    for _ in range(2):
+        keep_aside(tmp_path, [big] * 20, relay_block=1, reason="x")
+    assert all((tmp_path / name).stat().st_size <= MOST_BYTES for name in (FILE, OLD_FILE))
+
+
 def test_a_listener_that_fails_ends_neither_the_block_nor_the_other_listeners(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

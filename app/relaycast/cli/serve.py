@@ -243,7 +243,8 @@ def _tell_kept(number: int, gateway: "Gateway | None") -> None:
     if gateway is None:
         return
     kept = counted(len(gateway.book), "subscription")
-    print(f"kept: {counted(gateway.log.last_seq, 'event')} and {kept}; the chains go on at relay block {number:,}")
+    events = gateway.log.last_seq + 1 - gateway.log.history_start
+    print(f"kept: {counted(events, 'event')} and {kept}; the chains go on at relay block {number:,}")
 
 
 def _tell(server: "Server") -> None:

@@ -5,7 +5,8 @@ one, of which there is one. A long value is cut, and its length is told.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +18,12 @@ from relaycast_node.journal.entries import Entry
 FILE, OLD_FILE = "dropped.jsonl", "dropped.old.jsonl"
 FILE_MODE = 0o600
 MOST_BYTES = 16 * 1024 * 1024
+MOST_TICK_BYTES = MOST_BYTES // 2
 MOST_LINES = 1_000
-"""Inputs of one tick that are written, the newest; of the others the number."""
+"""Inputs of one tick that are written, the newest, in at most ``MOST_TICK_BYTES``; of the others the number."""
+
+MOST_LINE_BYTES = MOST_BYTES // 8
+"""Of an input that is longer, a line has the beginning of its JSON as text."""
 
 MOST_VALUE_BYTES = 16_384
 
@@ -37,15 +42,26 @@ def keep_aside(folder: Path, entries: Sequence[Entry], *, relay_block: int, reas
         os.fdatasync(opened.fileno())
 
 
-def _lines(entries: Sequence[Entry], relay_block: int, reason: str) -> Iterator[bytes]:
+def _lines(entries: Sequence[Entry], relay_block: int, reason: str) -> list[bytes]:
     common = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "relayBlock": relay_block, "reason": reason}
-    newest = entries[-MOST_LINES:]
-    if len(newest) < len(entries):
-        yield msgspec.json.encode({**common, "input": "more", "count": len(entries) - len(newest)}) + b"\n"
-    for entry in newest:
-        shown = {name: _shown(getattr(entry, name)) for name in entry.__struct_fields__}
-        line = msgspec.json.encode({**common, "input": entry.__struct_config__.tag, **shown})
-        yield line[: MOST_BYTES // 4] + b"\n"
+    lines, room = deque[bytes](), MOST_TICK_BYTES
+    for entry in reversed(entries[-MOST_LINES:]):
+        line = _line(common, entry)
+        room -= len(line)
+        if room < 0:
+            break
+        lines.appendleft(line)
+    if len(lines) < len(entries):
+        lines.appendleft(msgspec.json.encode({**common, "input": "more", "count": len(entries) - len(lines)}) + b"\n")
+    return list(lines)
+
+
+def _line(common: Mapping[str, object], entry: Entry) -> bytes:
+    shown = {name: _shown(getattr(entry, name)) for name in entry.__struct_fields__}
+    text = msgspec.json.encode(shown)
+    if len(text) > MOST_LINE_BYTES:
+        shown = {"cut": text[:MOST_LINE_BYTES].decode(errors="ignore"), "bytes": len(text)}
+    return msgspec.json.encode({**common, "input": entry.__struct_config__.tag, **shown}) + b"\n"
 
 
 def _shown(value: object) -> object:
