@@ -1,11 +1,9 @@
-"""One event log behind all faces of a served network: WAMP and CloudEvents see the same events, each once."""
+"""One event log behind all faces of a served network: each event is once on each face, now and later."""
 
 import asyncio
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import monotonic, sleep
 from typing import Any
 from urllib.request import Request, urlopen
@@ -13,13 +11,22 @@ from urllib.request import Request, urlopen
 import pytest
 
 import relaycast as rc
+from app.icrc_wire import Served, WireSubscriber, aside, attended, header
+from app.served_canisters import ALICE, ask, event
+from app.webhook import Request as Posted
+from app.webhook import webhook as answering
 from relaycast.serve.access import Access
-from relaycast.serve.gateway_face import router_config
+from relaycast.serve.gateway_face import icrc_settings, router_config
 from relaycast.serve.in_process import ServedNetwork, serving
 from relaycast.serve.network import living
+from relaycast_gateway import crockford
 from relaycast_gateway.gateway import Gateway
-from relaycast_gateway.icrc16 import to_json
+from relaycast_gateway.icrc.http.canister_host import CanisterHost
+from relaycast_gateway.icrc.names import EVENT_TIMESTAMP, REPLAY_ID
+from relaycast_gateway.icrc.variants import icrc16_of, variant_of
+from relaycast_gateway.icrc16 import array, blob, map_of, nat, to_json
 from relaycast_gateway.log import Retention
+from relaycast_gateway.principal import client_principal
 from relaycast_gateway.rfc3339 import format_time
 from relaycast_gateway.wamp.client.client import WampClient
 from relaycast_gateway.wamp.client.values import ReceivedEvent
@@ -36,25 +43,13 @@ def webhook(*attributes: str) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
     """Receive webhooks; yield the address, and of what came the type, the data and ``attributes``."""
     came: list[tuple[Any, ...]] = []
 
-    class Hook(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            more = [self.headers[f"ce-{name}"] for name in attributes]
-            came.append((self.headers["ce-type"], json.loads(body), *more))
-            self.send_response(204)
-            self.end_headers()
+    def note(request: Posted) -> tuple[int, dict[str, str]]:
+        more = [request.headers.get(f"ce-{name}") for name in attributes]
+        came.append((request.headers["ce-type"], json.loads(request.body), *more))
+        return 204, {}
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hook) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/", came
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(note) as (sink, _):
+        yield sink, came
 
 
 def subscribed(chains: ServedNetwork, **members: Any) -> None:
@@ -83,41 +78,45 @@ def text_at(url: str, **headers: str) -> str:
         return str(response.read().decode())
 
 
-@pytest.mark.matrix("X-02")
-def test_a_publication_is_a_cloud_event_and_an_event_of_the_chains_a_publication_once_each() -> None:
-    with (
-        webhook() as (sink, came),
-        rc.serve("oracle", history=["com.example."], allow_sink=["127.0.0.1"]) as chains,
-    ):
-        subscribed(chains, protocol="HTTP", sink=sink, types=[TOPIC, "io.relaycast.data.published"])
+class Listeners:
+    """A client of WAMP and a canister that note the events of one topic."""
 
-        async def work() -> list[tuple[Any, Any]]:
-            live: list[tuple[Any, Any]] = []
-            async with await WampClient.connect(chains.wamp_url) as client:
+    def __init__(self, client: WampClient, subscriber: WireSubscriber, subscription: int) -> None:
+        self.client, self.subscriber, self.subscription = client, subscriber, subscription
+        self.live: list[ReceivedEvent] = []
 
-                def note(event: ReceivedEvent) -> None:
-                    live.append((event.details["topic"], event.publication))
+    @property
+    def notified(self) -> list[Any]:
+        """The notifications of events."""
+        return [it for it in self.subscriber.messages if not it["namespace"].startswith("icrc72:")]
 
-                await client.subscribe("", note, match="prefix")
-                for price in range(5):
-                    await client.publish(TOPIC, [], {"price": price}, exclude_me=False)
-                await asyncio.to_thread(chains.new_block, 3)
-                await until(lambda: sum(topic == CHAIN_TOPIC for topic, _ in live) >= 50)
-                await until(lambda: len(came) >= len([it for it in live if it[0] in {TOPIC, CHAIN_TOPIC}]))
-            return live
+    async def history(self, **options: Any) -> list[Any]:
+        return list((await self.client.call(GET_EVENTS, self.subscription, **options)).args)
 
-        live = asyncio.run(work())
-        wait_for(lambda: len(came) >= 5)
-        assert [data for kind, data, *_ in came if kind == TOPIC] == [{"price": price} for price in range(5)]
-        assert [topic for topic, _ in live].count(TOPIC) == 5
-        published = [data for kind, data, *_ in came if kind == "io.relaycast.data.published"]
-        assert len(published) == [topic for topic, _ in live].count(CHAIN_TOPIC)
-        publications = [publication for topic, publication in live if not topic.startswith("wamp.")]
-        assert len(publications) == len(set(publications)), "an event came twice"
-        gateway = chains._server.gateway
-        assert gateway is not None
-        records = gateway.log.read(limit=10_000)
-        assert [record.pub_id for record in records] == publications, "the log and its events differ"
+
+def listening(
+    chains: ServedNetwork, topic: str, namespace: str, work: Callable[[Listeners], Awaitable[None]]
+) -> Listeners:
+    """Listen to a topic with WAMP and to a namespace with a canister, while ``work`` runs.
+
+    In ``TOPIC`` Alice and the client of WAMP publish.
+    """
+    found: list[Listeners] = []
+
+    async def attend(served: Served, host: CanisterHost, subscriber: WireSubscriber) -> None:
+        async with await WampClient.connect(chains.wamp_url) as client:
+            if topic == TOPIC:
+                publishers = array(blob(ALICE), blob(client_principal("relaycast", client.details["authid"])))
+                config = {"icrc72:publication:publishers:allowed:list": publishers}
+                assert (await aside(served.register, TOPIC, config=config)).tag == "Ok"
+            listeners = Listeners(client, subscriber, 0)
+            listeners.subscription = await client.subscribe(topic, listeners.live.append)
+            assert (await aside(served.subscribe, namespace, host.url)).tag == "Ok"
+            found.append(listeners)
+            await work(listeners)
+
+    attended(chains, attend)
+    return found[0]
 
 
 @pytest.mark.matrix("X-01")
@@ -128,27 +127,93 @@ def test_what_a_chain_publishes_is_one_event_in_each_face_with_the_records_id_da
         rc.serve("oracle", allow_sink=["127.0.0.1"]) as chains,
     ):
         subscribed(chains, protocol="HTTP", sink=sink, types=[kind])
+        kept: list[Any] = []
 
-        async def work() -> tuple[list[ReceivedEvent], list[Any]]:
-            live: list[ReceivedEvent] = []
-            async with await WampClient.connect(chains.wamp_url) as client:
-                subscription = await client.subscribe(CHAIN_TOPIC, live.append)
-                await asyncio.to_thread(chains.new_block, 3)
-                await until(lambda: len(live) >= 100)
-                reply = await client.call(GET_EVENTS, subscription)
-            return live, list(reply.args)
+        async def work(it: Listeners) -> None:
+            await asyncio.to_thread(chains.new_block, 3)
+            await until(lambda: len(it.live) >= 100 and len(it.notified) >= len(it.live) and len(came) >= len(it.live))
+            kept.extend(await it.history())
 
-        live, kept = asyncio.run(work())
-        gateway = chains._server.gateway
-        assert gateway is not None
-        records = [it for it in gateway.log.read(limit=10_000) if it.namespace == kind]
-        assert len(records) == len(live) >= 100
-        wait_for(lambda: len(came) >= len(records))
-        assert came == [(kind, to_json(it.data), it.text_id, format_time(it.occurred_ns), it.subject) for it in records]
-        assert [(it.publication, it.kwargs) for it in live] == [(it.pub_id, value_of(it.data)) for it in records]
-        assert [(it["publication"], it["kwargs"], it["timestamp"]) for it in kept] == [
-            (it.pub_id, value_of(it.data), format_time(it.received_ns, digits=9)) for it in records
-        ]
+        it = listening(chains, CHAIN_TOPIC, kind, work)
+        records = [each for each in Served(chains).gateway.log.read(limit=10_000) if each.namespace == kind]
+    assert len(records) >= 100
+    assert came == [
+        (kind, to_json(each.data), each.text_id, format_time(each.occurred_ns), each.subject) for each in records
+    ]
+    assert [(each.publication, each.kwargs, each.details["_event_id"], each.details["_time"]) for each in it.live] == [
+        (each.pub_id, value_of(each.data), each.text_id, format_time(each.occurred_ns)) for each in records
+    ]
+    assert [(each["publication"], each["kwargs"], each["timestamp"]) for each in kept] == [
+        (each.pub_id, value_of(each.data), format_time(each.received_ns, digits=9)) for each in records
+    ]
+    assert [
+        (crockford.encode(each["eventId"]), each["prevEventId"], header(each, EVENT_TIMESTAMP), icrc16_of(each["data"]))
+        for each in it.notified
+    ] == [(each.text_id, each.prev_id, each.occurred_ns, each.data) for each in records]
+
+
+@pytest.mark.matrix("X-02")
+def test_what_a_client_or_a_canister_publishes_is_once_on_each_face_and_never_comes_back() -> None:
+    with (
+        webhook("id") as (sink, came),
+        rc.serve("oracle", history=["com.example."], allow_sink=["127.0.0.1"]) as chains,
+    ):
+        served = Served(chains)
+        subscribed(chains, protocol="HTTP", sink=sink, types=[TOPIC])
+
+        async def work(it: Listeners) -> None:
+            for price in range(5):
+                await it.client.publish(TOPIC, [], {"price": price}, exclude_me=False)
+            data = variant_of(map_of({"price": nat(5)}))
+            (result,) = await aside(served.publish, event(100, TOPIC, data))
+            assert result.tag == "Ok"
+            await it.client.publish(TOPIC, [], {"price": 6}, exclude_me=False)
+            await until(lambda: len(it.live) >= 7 and len(it.notified) >= 7 and len(came) >= 7)
+            await asyncio.sleep(0.05)  # for what would come back
+
+        it = listening(chains, TOPIC, TOPIC, work)
+        records = served.gateway.log.read(limit=10_000)
+    assert [each.data for each in records] == [map_of({"price": nat(price)}) for price in range(7)]
+    assert records[5].event_id == 100
+    assert came == [(TOPIC, to_json(each.data), each.text_id) for each in records]
+    assert [(each.publication, each.kwargs) for each in it.live] == [
+        (each.pub_id, value_of(each.data)) for each in records
+    ]
+    assert [(each["eventId"], icrc16_of(each["data"])) for each in it.notified] == [
+        (each.event_id, each.data) for each in records
+    ]
+
+
+@pytest.mark.matrix("X-03")
+def test_a_replay_a_history_and_a_redelivered_dead_letter_have_the_data_of_the_live_event() -> None:
+    values: list[dict[str, Any]] = [{"eur": 5}, {"raw": b"\x00\xff", "deep": [[1, -2, {"a": None}], 0.5]}, {"": ""}]
+    statuses = [404]
+    with (
+        answering(lambda _: (statuses[0], {})) as (sink, came),
+        rc.serve("oracle", history=["com.example."], allow_sink=["127.0.0.1"]) as chains,
+    ):
+        served = Served(chains)
+        subscribed(chains, protocol="HTTP", sink=sink, types=[TOPIC])
+
+        async def work(it: Listeners) -> None:
+            for value in values:
+                await it.client.publish(TOPIC, [], value, exclude_me=False)
+            await until(lambda: len(it.live) >= 3 and len(it.notified) >= 3 and len(came) >= 3)
+            ((letters),) = json.loads(await aside(text_at, f"{chains.http_url}/deadletters"))
+            assert letters["dead"] == 3
+            statuses[0] = 204
+            again = f"{chains.http_url}/deadletters/{letters['subscription']}/redeliver"
+            assert (await aside(ask, again, "POST", b"{}", Content_Type="application/json"))[0] == 200
+            assert (await aside(served.replay, TOPIC)).tag == "Ok"
+            await until(lambda: len(came) >= 6 and len(it.notified) >= 6)
+            assert [each["kwargs"] for each in await it.history()] == [each.kwargs for each in it.live] == values
+
+        it = listening(chains, TOPIC, TOPIC, work)
+    assert [each.body for each in came[3:]] == [each.body for each in came[:3]]
+    live, replayed = it.notified[:3], it.notified[3:]
+    assert [header(each, REPLAY_ID) is None for each in it.notified] == [True] * 3 + [False] * 3
+    assert [(each["eventId"], each["data"]) for each in replayed] == [(each["eventId"], each["data"]) for each in live]
+    assert [to_json(icrc16_of(each["data"])) for each in live] == [json.loads(each.body) for each in came[:3]]
 
 
 @pytest.mark.matrix("X-05")
@@ -158,23 +223,29 @@ def test_what_retention_drops_is_gone_from_every_face_at_once() -> None:
         allow_sink=["127.0.0.1"],
         retention=Retention(count=30),
         wamp=router_config(None, ["com.example."], Access()),
+        icrc=icrc_settings(),
     )
     with webhook() as (sink, came), serving(network, gateway=gateway) as chains:
+        served = Served(chains)
 
-        async def work() -> tuple[list[Any], Any, Any]:
-            async with await WampClient.connect(chains.wamp_url) as client:
-                sent = [await client.publish(TOPIC, [at]) for at in range(100)]
-                subscription = await client.subscribe(TOPIC, lambda _: None)
-                reply = await client.call(GET_EVENTS, subscription)
-                with pytest.raises(WampError, match="publication"):
-                    await client.call(GET_EVENTS, subscription, after_publication=sent[10])
-                kept = await client.call(GET_EVENTS, subscription, from_publication=sent[70])
-            return sent, reply, kept
+        async def work(it: Listeners) -> None:
+            sent = [await it.client.publish(TOPIC, [at]) for at in range(100)]
+            reply = await it.client.call(GET_EVENTS, it.subscription)
+            with pytest.raises(WampError, match="publication"):
+                await it.history(after_publication=sent[10])
+            kept = list[Any](reply.args)
+            assert [each["publication"] for each in kept] == sent[70:]
+            assert len(await it.history(from_publication=sent[70])) == 30
+            assert reply.kwargs["history_start"] == kept[0]["timestamp"]
+            assert (await aside(served.replay, TOPIC)).tag == "Ok"
 
-        sent, reply, kept = asyncio.run(work())
-        assert [event["publication"] for event in reply.args] == sent[70:]
-        assert len(kept.args) == 30
-        assert reply.kwargs["history_start"] == reply.args[0]["timestamp"]
+            def again() -> list[Any]:
+                return [each for each in it.notified if header(each, REPLAY_ID) is not None]
+
+            await until(lambda: len(again()) >= 30)
+            assert [each["data"].value[0].value for each in again()] == list(range(70, 100))
+
+        listening(chains, TOPIC, TOPIC, work)
         subscribed(chains, protocol="HTTP", sink=sink, config={"since": 1})
         wait_for(lambda: len(came) >= 30)
         assert [data for _, data, *_ in came] == [[at] for at in range(70, 100)]

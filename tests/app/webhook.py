@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One POST."""
+    """One POST; names of headers are in lower case."""
 
     path: str
     headers: Mapping[str, str]
@@ -28,11 +28,12 @@ def webhook(answer: Callable[[Request], Answer] = lambda _: (204, {})) -> Iterat
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            request = Request(self.path, dict(self.headers), self.rfile.read(int(self.headers["Content-Length"])))
+            headers = {name.lower(): it for name, it in self.headers.items()}
+            request = Request(self.path, headers, self.rfile.read(int(self.headers["Content-Length"])))
             came.append(request)
-            status, headers = answer(request)
+            status, more = answer(request)
             self.send_response(status)
-            for name, value in headers.items():
+            for name, value in more.items():
                 self.send_header(name, value)
             if status != 204:
                 self.send_header("Content-Length", "0")

@@ -62,7 +62,8 @@ class RecentRecords:
         return page
 
     def read(self, after: int, limit: int) -> Sequence[EventRecord]:
-        """Return records behind ``after``, none of them behind ``head``: from memory where they are there."""
+        """Return kept records behind ``after``, none of them behind ``head``: from memory where they are there."""
+        after = max(after, self._log.history_start - 1)  # memory may still hold records that retention dropped
         if after >= self.head:
             return ()
         if self._records and after + 1 >= self._records[0].seq:
