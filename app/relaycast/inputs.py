@@ -234,10 +234,10 @@ def compact_proof(nodes: list[bytes], root: bytes | None, place: str) -> tuple["
 
 
 def is_compact(nodes: list[bytes], root: bytes | None) -> bool:
-    """Return whether the nodes are a compact proof, of ``root`` where that is given, and none as they stand.
+    """Return whether the nodes are a proof (of ``root``, if given) only when read as a compact one.
 
-    Values can look like nodes that leave out what follows them, so only decoding the whole proof tells. A proof of one
-    node is both.
+    Values can look like nodes with omitted hashes, so only decoding the whole proof decides. A proof of one node is
+    both.
     """
     from relaycast_trie.exceptions import ProofError  # noqa: PLC0415
     from relaycast_trie.proofs.compact_proof import CompactProof  # noqa: PLC0415

@@ -78,7 +78,7 @@ class NodeRefused(Exception):
 
 
 class TooBig(NodeRefused):
-    """The question, or its answer, has more bytes than one side takes, as HTTP or the WebSocket says."""
+    """The request or its answer is larger than one side accepts, as HTTP or the WebSocket reports."""
 
     is_too_big = True
 
@@ -99,7 +99,7 @@ class _Busy(Exception):
 
     @classmethod
     def of(cls, status: int, headers: Mapping[str, str] | None) -> "_Busy":
-        """Return what an HTTP status says, of an answer or of a WebSocket's handshake."""
+        """Return the error for an HTTP status of an answer or of a WebSocket handshake."""
         after = (headers or {}).get("Retry-After", "")
         return cls(f"status {status}", retry_after_seconds(after, now_ns=time.time_ns()))
 
@@ -159,7 +159,7 @@ class NodeClient:
         raise BadInput(self.url, f"{reason} for {method}{times}", EXPECTED)
 
     async def _refuse_first(self, error: Exception) -> None:
-        """Raise ``BadInput`` where the first question shows that waiting does not help."""
+        """Raise ``BadInput`` if the first request shows that waiting does not help."""
         mistake = await asyncio.to_thread(tls_mistake, self.url, error, self.url)
         if mistake is not None:
             raise mistake from None

@@ -10,7 +10,7 @@ SHOWN_CHARACTERS = 60
 """Characters of a long value that are shown, with its length."""
 
 SENTENCE_CHARACTERS = 300
-"""Characters of a server's own words that are shown."""
+"""Characters shown of a server's message."""
 
 
 class BadInput(Exception):
@@ -42,9 +42,9 @@ def shown(value: object) -> str:
 
 
 def short(text: str, most: int = SHOWN_CHARACTERS) -> str:
-    """Return a name or a sentence of strangers as it is shown: escaped, on one line, at most ``most`` characters of it.
+    """Return untrusted text for display: escaped, on one line, at most ``most`` characters of it.
 
-    What is printable and short stays as it is.
+    Printable, short text is unchanged.
     """
     line = one_line(text)
     return line if len(line) <= most else f"{line[:most]}..."

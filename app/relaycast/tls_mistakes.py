@@ -1,7 +1,7 @@
-"""Why a client of a URL met no server: TLS on one side only, or a certificate that is not trusted.
+"""Why a client cannot connect to a URL: TLS on one side only, or an untrusted certificate.
 
-Errors of the libraries do not tell the first: a port with TLS ends a plain connection without a word. So the port is
-asked by a handshake of TLS, after a connection has failed.
+Errors of the libraries do not show the first: a TLS port ends a plain connection silently. So after a failed
+connection, the port is probed with a TLS handshake.
 """
 
 import socket
@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 from relaycast.refusal import BadInput, shown
 
 PROBE_SECONDS = 2.0
-"""The longest that a port is asked whether it speaks TLS."""
+"""Time limit of the probe."""
 
 SECURE = {"http": "https", "ws": "wss", "tcp": "tcps", "rs": "rss"}
 PLAIN = {secure: plain for plain, secure in SECURE.items()}
 
 
 def tls_mistake(url: str, error: BaseException, place: str) -> BadInput | None:
-    """Return what is wrong with the TLS of ``url``, whose connection ended with ``error``; ``None`` where nothing is.
+    """Return the TLS mistake behind ``error`` of a connection to ``url``, or ``None``.
 
     Opens a connection to the port, and blocks for ``PROBE_SECONDS`` at most.
     """
@@ -37,7 +37,7 @@ def tls_mistake(url: str, error: BaseException, place: str) -> BadInput | None:
 
 
 def _speaks_tls(url: str) -> bool | None:
-    """Return whether the port of ``url`` answers a handshake of TLS; ``None`` where nobody answers at all."""
+    """Return whether the port of ``url`` answers a TLS handshake; ``None`` if it does not answer at all."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
@@ -59,7 +59,7 @@ def _speaks_tls(url: str) -> bool | None:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """Return an error with those that led to it, as asyncio, aiohttp and urllib name them."""
+    """Return an error and its causes, as asyncio, aiohttp and urllib name them."""
     found: list[BaseException] = []
     waiting: list[object] = [error]
     while waiting:

@@ -1,12 +1,12 @@
-"""Who may publish where, and who may see which event: one rule, asked by every face.
+"""Access to namespaces and events: one rule for publishing and receiving, used by every face.
 
 Law: a restriction belongs to an event or to its namespace, never to a face.
 
-- An event with a list of receivers (WAMP: eligible and excluded names and roles) is seen by clients that a WAMP realm
-  authenticated, as the list says. Nobody else has such a name or role, so nobody else sees it.
-- An event of a WAMP realm of its own is seen in that realm alone.
-- The lists in the configuration of a publication (ICRC-72) hold for the principal of a reader or a publisher, whichever
-  face it comes through. They are asked at each use, so that a change holds from then on, in histories too.
+- An event with a list of receivers (WAMP: eligible and excluded names and roles) is visible to clients that a WAMP
+  realm authenticated, as the list says. Other clients have no such name or role, so they do not see it.
+- An event of a separate WAMP realm is visible in that realm alone.
+- The lists in the configuration of a publication (ICRC-72) apply to the principal of a reader or a publisher, whichever
+  face it comes through. They are checked at each use: a change takes effect at once, in histories too.
 - Only chains publish in their namespaces, and only the router in those of WAMP (``ROUTER_PREFIX``).
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from relaycast_gateway.record import EventRecord
 
 Permits = Callable[[bytes], bool]
-"""Tells whether lists let a principal pass."""
+"""Return whether the lists allow a principal."""
 
 ROUTER_PREFIX = "wamp."
 """Namespaces of the WAMP protocol itself."""
@@ -42,16 +42,16 @@ class EventAccess:
         self._lists = lists
 
     def receivers(self, namespace: str) -> Permits | None:
-        """Return who may receive the events of a namespace, ``None`` for everyone."""
+        """Return the rule for receivers of a namespace's events, ``None`` if all may receive them."""
         return self._lists.receivers(namespace)
 
     def may_publish(self, namespace: str, principal: bytes) -> bool:
-        """Return whether the lists of a namespace let a principal publish."""
+        """Return whether the lists of a namespace allow a principal to publish."""
         permits = self._lists.publishers(namespace)
         return permits is None or permits(principal)
 
     def may_see(self, record: EventRecord, principal: bytes) -> bool:
-        """Return whether a reader who has a principal, and no name in a WAMP realm, may see an event."""
+        """Return whether a reader with a principal, and no name in a WAMP realm, may see an event."""
         if not record.is_public:
             return False
         permits = self._lists.receivers(record.namespace)

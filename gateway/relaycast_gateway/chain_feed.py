@@ -55,7 +55,7 @@ EVENTS, EVENT_COUNT = storage_prefix("System", "Events"), storage_prefix("System
 """Where a runtime leaves the events of its last block, and their number."""
 
 ALL_BLOCKS = sys.maxsize
-"""As a number of known blocks: those that are built again tell nothing."""
+"""As a number of known blocks: no event of a rebuilt block is appended."""
 
 NS_A_MILLISECOND = 1_000_000
 
@@ -207,7 +207,7 @@ class ChainFeed:
 
     @property
     def is_behind(self) -> bool:
-        """Whether blocks that the log has, and that ``resume`` named, were not told again."""
+        """Whether blocks that the log has, and that ``resume`` named, were not rebuilt."""
         return bool(self._awaited) or self.told < self.known_blocks < ALL_BLOCKS
 
     @property
@@ -216,10 +216,10 @@ class ChainFeed:
         return self._log.history_start > self._log.last_seq
 
     def resume(self, known_blocks: int, *, awaited: bytes = b"") -> None:
-        """Append only what chains that are built again tell after their first ``known_blocks`` blocks.
+        """Append only events after the first ``known_blocks`` blocks of chains that are rebuilt.
 
-        With ``awaited`` that begins after the block of this hash, which is none of those before the last known one:
-        events that could not be appended when they came are not appended later.
+        With ``awaited`` it starts after the block of this hash, which is the last known one or a later one: events that
+        could not be appended in time are not appended later.
         """
         self.known_blocks, self._awaited = known_blocks, awaited
 
@@ -229,9 +229,9 @@ class ChainFeed:
             self._chains.listeners.remove(self.hear)
 
     def hear(self, fact: Fact) -> None:
-        """Append what a block tells, or hold it ``by_tick``; other facts are no events.
+        """Append the events of a block, or hold them ``by_tick``; other facts are ignored.
 
-        Events that cannot be made are lost: neither the block nor its other listeners end with that.
+        An event that cannot be made is lost; the block and its other listeners continue.
         """
         self._names = None
         if isinstance(fact, TickBegan):
@@ -255,7 +255,7 @@ class ChainFeed:
             self.tick_passed()
 
     def tick_passed(self) -> None:
-        """Append what was told since the tick began; for feeds ``by_tick``."""
+        """Append the events of this tick; for feeds ``by_tick``."""
         self.told += self._blocks_of_tick
         drafts, self._drafts_of_tick, self._blocks_of_tick = self._drafts_of_tick, [], 0
         if not drafts:
@@ -268,7 +268,7 @@ class ChainFeed:
             appended.add_done_callback(partial(self._report, len(drafts)))
 
     def take_back(self) -> None:
-        """Forget the blocks of the tick under way, which has failed: they never were."""
+        """Drop the events of the current tick, which has failed."""
         self._blocks_of_tick = 0
         self._drafts_of_tick.clear()
 
@@ -286,7 +286,7 @@ class ChainFeed:
         self._note_loss(events, error)
 
     def _note_loss(self, events: int, error: BaseException | None) -> None:
-        """Tell that events of a block could not be appended, and that events are appended again: the chains go on."""
+        """Log when events of a block cannot be appended, and when appending works again; the chains continue."""
         if error is not None:
             if self.error is None:
                 _LOGGER.error("events are being lost: %s", error)

@@ -30,7 +30,7 @@ class Clock(Protocol):
         ...
 
     def passed_ns(self) -> int:
-        """Return nanoseconds since some moment: what intervals are measured with. This clock is never set."""
+        """Return monotonic nanoseconds, for intervals. This clock is never set."""
         ...
 
     async def sleep(self, seconds: float) -> None:

@@ -64,7 +64,7 @@ class Figures:
     """Requests beyond the rate of their callers."""
 
     listener_failures: int = 0
-    """Times that something which listens to the chains failed."""
+    """Number of failures of listeners to the chains."""
 
     is_ready: bool = True
     wamp: "RouterFigures | None" = None

@@ -135,8 +135,8 @@ class Gateway:
     ) -> "Gateway":
         """Open what stands in ``folder``, which is made where it is missing; without one all is in memory.
 
-        ``principals`` are those that tokens fix, by the token's name. The registrations of canisters that are kept in
-        the folder restrict every face, also where ``icrc`` is not offered. ``first_seq`` is the number of the first
+        ``principals`` maps names of tokens to their principals. Registrations of canisters that are kept in the folder
+        restrict every face, even if ``icrc`` is not offered. ``first_seq`` is the number of the first
         event of a log that never had one.
 
         Raises ``UnusableLog`` for a folder that cannot be used, and ``WorkFolderInUse`` for one that another process
@@ -194,9 +194,9 @@ class Gateway:
     def follow(
         self, chains: Chains, network_name: str, *, key_names: KeyNames = dict, by_tick: bool = False
     ) -> ChainFeed:
-        """Append what ``chains`` tell to the log, with proofs while a subscription asks for them.
+        """Append the events of ``chains`` to the log, with proofs while a subscription asks for them.
 
-        With ``by_tick`` the caller tells the feed when a tick has passed.
+        With ``by_tick`` the caller notifies the feed at the end of each tick.
         """
         feed = ChainFeed(
             self.log,
@@ -248,7 +248,7 @@ class Gateway:
         self._tell_change()
 
     def _tell_change(self) -> None:
-        """Call ``on_change``; if it fails, what has changed has changed all the same."""
+        """Call ``on_change``; if it fails, the change stays."""
         try:
             self.on_change()
         except Exception:
@@ -289,7 +289,7 @@ class Gateway:
     def figures(self, caller: Caller, *, refused: int = 0, listener_failures: int = 0) -> Figures:
         """Return what the caller may see of the log and its subscriptions.
 
-        ``refused`` requests came too fast, and listeners of the chains failed ``listener_failures`` times.
+        ``refused`` is the number of requests beyond the rate limit, ``listener_failures`` that of failed listeners.
         """
         mine = self.book.query(caller)[0]
         states = [(self.deliveries.state(it.id), it.protocol) for it in mine]
@@ -328,7 +328,7 @@ class Gateway:
 
 
 def _chain_prefix(wamp: "RouterConfig | None") -> str:
-    """Return what the namespaces of chains begin with."""
+    """Return the prefix of the chains' namespaces."""
     return f"{PREFIX}." if wamp is None else wamp.realms[0].chain_prefix
 
 

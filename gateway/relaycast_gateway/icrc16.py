@@ -18,7 +18,7 @@ MOST_EXACT = (1 << 53) - 1
 """The largest whole number that every reader of JSON takes exactly."""
 
 MOST_DIGITS = 4_300
-"""Decimal digits of a number, and of an id: Python and other readers of JSON take no more."""
+"""Decimal digits of a number or an id; Python and other JSON readers accept no more."""
 
 MOST_NUMBER = 10**MOST_DIGITS - 1
 
@@ -100,7 +100,7 @@ def check_number(number: int) -> None:
     """Raise ``ValueError`` for a number that no face but ICRC can carry."""
     if abs(number) > MOST_NUMBER:
         says = f"got a number of about {number.bit_length() * 30_103 // 100_000:,} digits"
-        raise ValueError(f"{says}, expected at most {MOST_DIGITS:,}: CloudEvents and WAMP carry no more")
+        raise ValueError(f"{says}, expected at most {MOST_DIGITS:,}, the limit of CloudEvents and WAMP")
 
 
 def digits_of(number: int) -> str:
@@ -141,7 +141,7 @@ def map_of(entries: Mapping[str, Icrc16]) -> Icrc16:
 
 
 def to_json(value: Icrc16) -> Any:  # noqa: PLR0911 - one for each form
-    """Return what ``json.dumps`` writes for ``value``: ``from_json`` gives the same value back.
+    """Return the argument of ``json.dumps`` for ``value``; ``from_json`` reverses it.
 
     ``ValueError`` for a number of more than ``MOST_DIGITS`` digits.
     """

@@ -70,7 +70,7 @@ class GatewayCanisters:
         *,
         reserved: tuple[str, ...] = (),
     ) -> None:
-        """``reserved`` is what the namespaces of chains and of other faces begin with: no canister publishes there."""
+        """``reserved`` are the prefixes of namespaces of chains and other faces: canisters cannot publish there."""
         self.store = store
         self.wire = HttpWire(guard, clock, place_of=self._place_of)
         self.orchestrator = Orchestrator(

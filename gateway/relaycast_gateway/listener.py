@@ -1,11 +1,11 @@
-"""Ports that clients connect to, and the gate that all their connections pass.
+"""Listening ports, and the gate that limits their connections.
 
-Law: a stranger holds nothing. A connection is new until its client is let in: by a request with a token that is known
-(by any request where no token is needed), or by the WELCOME of a WAMP session. New connections have a deadline and
-limits, for each address and in all; the oldest gives way to one beyond a limit. Whatever clients do, file handles are
-left for the server's own files.
+Law: unknown clients cannot exhaust the server. A connection is new until its client is admitted: by a request with a
+known token (by any request if no token is needed), or by the WELCOME of a WAMP session. New connections have a deadline
+and limits, per address and in total; beyond a limit the oldest is dropped. File handles are always left for the
+server's own files.
 
-asyncio's own servers do not serve here: they know no limit, and without a file handle they log each connection.
+asyncio's own servers are not used: they have no limit, and if no file handle is left they log each connection.
 """
 
 import asyncio
@@ -25,40 +25,40 @@ LISTEN_QUEUE = 1_024
 """Connections that the system keeps until they are accepted."""
 
 OTHER_FILES = 256
-"""File handles for what is no connection of a client: journal, log, stores, connections to sinks."""
+"""File handles reserved for other uses: journal, log, stores, connections to sinks."""
 
 ACCEPTED_IN_A_TURN = 64
-"""Connections of one port after which others have their turn, and those that were dropped close."""
+"""Connections accepted on one port in a turn; then other tasks run, and dropped connections close."""
 
 PAUSE_SECONDS = 1.0
-"""Between two tries to accept where the system has no file handle or no memory left."""
+"""Delay before the next accept if the system has no file handle or no memory left."""
 
 TELLING_SECONDS = 60
-"""Between two lines of the log about connections that were not served."""
+"""Minimum interval between log lines about refused connections."""
 
 MOST_ADDRESSES = 10_000
-"""Whose network is remembered."""
+"""Number of addresses whose network is cached."""
 
 _LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class GateLimits:
-    """Bounds of all connections of a process together."""
+    """Limits of all connections of a process together."""
 
     most: int = 16_384
     most_new: int = 4_096
     most_new_of_one: int = 1_024
-    """New connections of one address, or of one network of 64 bits in IPv6."""
+    """New connections from one address, or from one IPv6 /64 network."""
 
     new_seconds: float = 10.0
-    """For the handshake of TLS and the first request together, or for WELCOME."""
+    """For the TLS handshake and the first request together, or for WELCOME."""
 
     stalled_seconds: float = 60.0
-    """A client that takes nothing of what it is sent for so long is gone; not every system can tell."""
+    """After this long without reading, a client is disconnected (Linux only)."""
 
     def within(self, files: int) -> "GateLimits":
-        """Return limits that leave ``OTHER_FILES`` of the file handles of a process, or half of them."""
+        """Return limits that leave ``OTHER_FILES`` of a process's file handles, or half of them."""
         most = max(files - OTHER_FILES, files // 2)
         if most >= self.most:
             return self
@@ -72,7 +72,7 @@ class GateLimits:
 
 @lru_cache(maxsize=MOST_ADDRESSES)
 def caller_at(address: str) -> str:
-    """Return who asks from an address where no token says so."""
+    """Return the identity of a client without a token, by its address."""
     if ":" not in address:
         return address
     number = IPv6Address(address)
@@ -88,7 +88,7 @@ class ConnectionGate:
         self.clock = clock or SystemClock()
         self.open = 0
         self.refused = 0
-        """Connections beyond a limit: closed when they came, or dropped for a newer one."""
+        """Number of connections beyond a limit: closed at once, or dropped for a newer one."""
 
         self._new: dict[int, _AcceptedSocket] = {}
         """By file handle, the oldest first."""
@@ -99,17 +99,17 @@ class ConnectionGate:
 
     @property
     def new(self) -> int:
-        """The number of connections whose clients are not let in yet."""
+        """The number of connections whose clients are not admitted yet."""
         return len(self._new)
 
     def fit(self) -> None:
-        """Lower the limits where this process may not have so many files."""
+        """Lower the limits if this process may not open enough files."""
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if files != resource.RLIM_INFINITY:
             self.limits = self.limits.within(files)
 
     def take(self, accepted: socket.socket, address: str) -> "socket.socket | None":
-        """Count a connection and return its socket, ``None`` where it was closed: there are too many."""
+        """Count a connection and return its socket, or ``None`` if it was closed because of the limit."""
         if self.open >= self.limits.most:
             accepted.close()
             self._refuse(f"the limit of {self.limits.most:,} is reached")
@@ -117,9 +117,9 @@ class ConnectionGate:
         caller = caller_at(address)
         own = self._new_of.setdefault(caller, {})
         if len(own) >= self.limits.most_new_of_one:
-            self._drop(next(iter(own)), f"{self.limits.most_new_of_one:,} of one address sent no request yet")
+            self._drop(next(iter(own)), f"{self.limits.most_new_of_one:,} from one address have sent no request yet")
         elif len(self._new) >= self.limits.most_new:
-            self._drop(next(iter(self._new)), f"{self.limits.most_new:,} sent no request yet")
+            self._drop(next(iter(self._new)), f"{self.limits.most_new:,} have sent no request yet")
         taken = _AcceptedSocket(accepted, caller, self._forget)
         number = taken.fileno()
         self.open += 1
@@ -129,7 +129,7 @@ class ConnectionGate:
         return taken
 
     def admit(self, transport: asyncio.BaseTransport | None) -> None:
-        """Let the client of a connection in: it is new no more. Nothing happens for connections of other ports."""
+        """Admit the client of a connection: it is no longer new. Connections of other ports are ignored."""
         own = None if transport is None else transport.get_extra_info("socket")
         if own is not None and self._new:
             self._settle(own.fileno())
@@ -141,7 +141,7 @@ class ConnectionGate:
             return
         self._told_ns = now
         refused, self._refused_told = self.refused - self._refused_told, self.refused
-        _LOGGER.warning("connections: %s; refused or dropped since the last such line: %s", what, f"{refused:,}")
+        _LOGGER.warning("connections: %s; %s refused or dropped since the last such line", what, f"{refused:,}")
 
     def _refuse(self, why: str) -> None:
         self.refused += 1
@@ -175,7 +175,7 @@ class ConnectionGate:
 
 
 class _AcceptedSocket(socket.socket):
-    """A connection that tells when its file handle is free again."""
+    """A connection that reports when its file handle is free again."""
 
     __slots__ = ("_on_close", "alarm", "caller")
 
@@ -187,7 +187,7 @@ class _AcceptedSocket(socket.socket):
         self._on_close = on_close
 
     def end(self) -> None:
-        """Send and receive nothing more."""
+        """Stop sending and receiving."""
         with suppress(OSError):  # the client has reset it
             self.shutdown(socket.SHUT_RDWR)
 
@@ -199,7 +199,7 @@ class _AcceptedSocket(socket.socket):
 
 
 class Listener:
-    """One port; ``factory`` makes a protocol for each connection that ``gate`` lets pass."""
+    """One port; ``factory`` makes a protocol for each connection that ``gate`` accepts."""
 
     def __init__(
         self,
@@ -222,7 +222,7 @@ class Listener:
         return port
 
     async def start(self, host: str, port: int) -> None:
-        """Listen on all addresses of ``host``; raises ``OSError``, and ``OverflowError`` for a number of no port."""
+        """Listen on all addresses of ``host``; raises ``OSError``, or ``OverflowError`` for an invalid port number."""
         self._loop = asyncio.get_running_loop()
         self.gate.fit()
         found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -234,7 +234,7 @@ class Listener:
             raise
 
     def close(self) -> None:
-        """Accept no more; connections that are open stay."""
+        """Stop accepting; open connections stay."""
         for alarm in self._alarms.values():
             alarm.cancel()
         for listening in self._sockets:
@@ -285,7 +285,7 @@ class Listener:
 
 
 def raise_file_limit() -> None:
-    """Let this process have a file handle for every connection, as far as the system allows."""
+    """Raise this process's limit of file handles as far as its connections need and the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = GateLimits().most + OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -41,7 +41,7 @@ class _Figures(Collector):
         yield CounterMetricFamily("relaycast_events_lost", "Events that the log could not take.", value=it.lost)
         refused = "Requests that came faster than the limit of their caller."
         yield CounterMetricFamily("relaycast_requests_refused", refused, value=it.refused)
-        failed = "Times that a listener of the chains failed; the log of the server says why."
+        failed = "Number of failures of listeners to the chains; the log of the server has the reasons."
         yield CounterMetricFamily("relaycast_listener_failures", failed, value=it.listener_failures)
         yield _gauge("relaycast_ready", "1 where /readyz says ok, else 0.", int(it.is_ready))
         subscriptions = GaugeMetricFamily(

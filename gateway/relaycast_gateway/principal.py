@@ -25,7 +25,7 @@ def client_principal(realm: str, authid: str) -> bytes:
 
 
 def principal_of_name(name: str) -> bytes:
-    """Return the principal of a token's name, where the token fixes none."""
+    """Return the principal of a token that states only a name."""
     return client_principal("icrc", name)
 
 

@@ -1,7 +1,7 @@
 """An event of the log.
 
 Law: a record never changes. ``seq`` is the only order: dense from the first one on, in the order of appends, never used
-twice. Headers are only ever appended to, by whoever hands an event on.
+twice. Each component that forwards an event may only append headers.
 """
 
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ REALM_HEADER = "wamp:realm"
 
 
 SOURCE_HEADER = "ce:source"
-"""Header with the path of the chain that an event is of."""
+"""Header with the path of the chain that emitted the event."""
 
 PRINCIPALS = "/principal/"
-"""Beginning of the sources of all events that are of no chain."""
+"""Prefix of the sources of all events that no chain emitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class EventRecord(NamedTuple):
 
     @property
     def is_public(self) -> bool:
-        """Whether faces other than WAMP may show it: it is of no realm of its own, and has no list of receivers."""
+        """Whether faces other than WAMP may show it: it has no separate realm and no list of receivers."""
         return self.is_for_all_faces and (self.visibility is EVERYBODY or self.visibility == EVERYBODY)
 
     @property
@@ -122,9 +122,9 @@ class EventRecord(NamedTuple):
     def source_uri(self) -> str:
         """The CloudEvents source; with ``text_id`` unique in the log.
 
-        That of a chain is its header ``ce:source``, and its ids are places in the log. Any other producer counts for
-        each namespace, which the source names therefore: ``/principal/PRINCIPAL/NAMESPACE``. A header of a producer
-        with ids of its own is ignored.
+        For a chain it is the header ``ce:source``; ids of its events are their places in the log. Other producers
+        number events per namespace, so their source names it: ``/principal/PRINCIPAL/NAMESPACE``. Their header
+        ``ce:source`` is ignored.
         """
         if self.event_id == self.seq:
             for name, (tag, content) in self.headers:

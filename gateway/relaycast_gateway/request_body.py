@@ -10,13 +10,13 @@ from aiohttp import hdrs, web
 from relaycast_gateway.problem import Problem, RequestRefused
 
 BODY_SECONDS = 60.0
-"""For all of a body, from the end of the request's headers."""
+"""Time to receive a body, from the end of the request's headers."""
 
 
 async def read_body(request: web.Request, most_bytes: int) -> bytes:
-    """Return all of a body.
+    """Return the whole body.
 
-    Raises ``RequestRefused`` where it is encoded, larger than ``most_bytes``, cut short, or takes ``BODY_SECONDS``.
+    Raises ``RequestRefused`` if it is encoded, larger than ``most_bytes``, cut short, or takes ``BODY_SECONDS``.
     """
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
         raise _refused("media-type", 415, "Content-Encoding: got an encoding, expected none")

@@ -2,7 +2,7 @@
 
 A moment is nanoseconds since 1970 in UTC, as ``int``. Reading takes any offset, lower-case ``t`` and ``z``, and any
 digits of a second's fraction, of which nine count. A leap second (``:60``, with any fraction) is the start of the next
-one: no count of nanoseconds stands for it.
+second: nanoseconds since 1970 cannot express it.
 """
 
 import re

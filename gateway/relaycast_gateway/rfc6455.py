@@ -1,7 +1,7 @@
-"""The WebSocket protocol where aiohttp leaves it to the application: the handshake, and a client's close frame.
+"""The parts of the WebSocket protocol that aiohttp leaves to the application: handshake and close frame.
 
-aiohttp checks frames. It does not refuse a frame without a mask, nor a length written in more bytes than it needs.
-Source: RFC 6455; close codes as IANA has registered them.
+aiohttp checks frames, but accepts unmasked frames and a length in more bytes than it needs.
+Source: RFC 6455, and the close codes that IANA has registered.
 """
 
 import base64
@@ -14,7 +14,7 @@ VERSION = "13"
 KEY_BYTES = 16
 
 _REGISTERED = frozenset({*range(1000, 1004), *range(1007, 1015)})
-"""Codes of the protocol that a frame may carry."""
+"""Close codes of the protocol that a frame may carry."""
 
 
 def is_upgrade(request: web.Request) -> bool:
@@ -23,9 +23,9 @@ def is_upgrade(request: web.Request) -> bool:
 
 
 def checked_handshake(request: web.Request, subprotocols: Collection[str] = ()) -> web.Request:
-    """Return a handshake in which at most one subprotocol is offered: the client's first that is known.
+    """Return a handshake that offers at most one subprotocol: the first of the client's that is known.
 
-    Raises an ``HTTPException`` for a handshake against the RFC.
+    Raises an ``HTTPException`` if the handshake breaks the RFC.
     """
     if request.version < HttpVersion11:
         raise web.HTTPBadRequest(reason="a WebSocket: got a request of HTTP/1.0, expected HTTP/1.1")
@@ -45,14 +45,14 @@ def checked_handshake(request: web.Request, subprotocols: Collection[str] = ()) 
 
 
 async def answer_close(socket: web.WebSocketResponse) -> None:
-    """Answer the close frame of a client with its own code, or with 1002 where none may have this code.
+    """Echo the code of a client's close frame, or answer 1002 if the code is invalid.
 
-    ``socket`` was made with ``autoclose=False`` and is read no more. Nothing happens if it is closed already.
+    ``socket`` was made with ``autoclose=False`` and is no longer read. A closed one is left alone.
     """
     code = socket.close_code
     if socket.closed or code is None:
         return
-    if code == 0:  # a frame without one
+    if code == 0:  # a frame without a code
         code = WSCloseCode.OK
     elif code not in _REGISTERED and not 3_000 <= code <= 4_999:
         code = WSCloseCode.PROTOCOL_ERROR

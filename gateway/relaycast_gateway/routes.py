@@ -36,7 +36,7 @@ MOST_REDELIVERED = 10_000
 """Dead letters that one request may name."""
 
 LISTED_AT_ONCE = 64
-"""Subscriptions that are encoded before others have their turn."""
+"""Subscriptions encoded in one turn."""
 
 OPERATORS_PATHS = ("/metrics",)
 """Paths that belong to no face."""
@@ -61,9 +61,9 @@ _DIGITS = re.compile(r"[0-9]{1,18}")
 
 
 class GatewayRoutes:
-    """Routes for an application; ``caller_of`` says who asks.
+    """Routes for an application; ``caller_of`` returns the caller of a request.
 
-    ``refused`` gives how many requests came too fast so far, ``listener_failures`` how often a listener failed.
+    ``refused`` returns the number of requests beyond the rate limit, ``listener_failures`` that of failed listeners.
     """
 
     def __init__(
@@ -224,9 +224,9 @@ def _options_of(path: str) -> Callable[[web.Request], Awaitable[web.Response]]:
 async def json_list(
     found: Sequence[EventSubscription], shown: Callable[[EventSubscription], Any], headers: Mapping[str, str]
 ) -> web.Response:
-    """Return a list of subscriptions as ``shown``, without those that are deleted meanwhile.
+    """Encode subscriptions with ``shown``, without those that are deleted meanwhile.
 
-    A long list is put together in parts, between which others in the event loop have their turn.
+    A long list is encoded in parts; other tasks of the event loop run between them.
     """
     parts = list[bytes]()
     for number, it in enumerate(found, 1):

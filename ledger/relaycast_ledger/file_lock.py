@@ -1,6 +1,6 @@
-"""One process of this machine at a time: a file that is locked while it works, with its number inside.
+"""A lock file: one process of this machine at a time, with its process id inside.
 
-Some file systems, such as network shares, have no locks. There nothing keeps a second process out.
+Some file systems, such as network shares, have no locks. There a second process is not kept out.
 """
 
 import errno
@@ -26,7 +26,7 @@ TRIES = 100
 
 @contextmanager
 def alone_with(file: Path, *, works_on: Path, mode: int = LOCK_MODE) -> Iterator[int]:
-    """Hold the lock ``file``, made with ``mode`` if need be, and give its descriptor.
+    """Hold the lock ``file``, created with ``mode`` if needed, and yield its descriptor.
 
     Raises ``WorkFolderInUse``, and ``OSError`` where the file is a link.
     """
@@ -81,7 +81,7 @@ def alone_in(folder: Path, *, works_on: Path) -> Iterator[None]:
 
 
 def _lock(handle: int) -> None:
-    """Lock an open file, where its file system has locks; raises ``BlockingIOError`` where another process holds it."""
+    """Lock an open file if its file system has locks; raises ``BlockingIOError`` if another process holds it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""A file that is written beside its place and moved there: all of it or nothing, one process at a time.
+"""A file that is written next to its place and moved there: all or nothing, one process at a time.
 
-Law: what has its name is on disk with all that is in it, also after a loss of power.
+Law: a file under its final name is complete on disk, also after a loss of power.
 """
 
 import os

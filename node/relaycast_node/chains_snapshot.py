@@ -18,9 +18,9 @@ class ChainsSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class LastTick:
-    """Everything that comes back if the next tick fails: where all stood when a tick had passed.
+    """The state after a tick, which is restored if the next tick fails.
 
-    ``heads`` are the newest blocks, ``bans`` those of the pools. Chains that cannot go back have no ``moment``.
+    ``heads`` are the newest blocks, ``bans`` those of the pools. Chains that cannot be rolled back have no ``moment``.
     """
 
     moment: TimelinePoint | None

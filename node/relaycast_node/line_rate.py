@@ -1,4 +1,4 @@
-"""A filter of a logger that passes so many lines a minute, and then says how many it left out."""
+"""A logging filter that limits lines per minute and reports the number it left out."""
 
 import logging
 import time
@@ -9,7 +9,7 @@ SECONDS = 60.0
 
 
 class LineRate(logging.Filter):
-    """Passes ``lines`` records of INFO and above in each minute; ``clock`` gives seconds."""
+    """Passes ``lines`` records of INFO and above in each minute; ``clock`` returns seconds."""
 
     def __init__(self, lines: int = LINES_A_MINUTE, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

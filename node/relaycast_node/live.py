@@ -1,8 +1,8 @@
 """Chains that live: a clock that lets ticks pass, and the chains behind the RPC that follow.
 
 Law: everything happens in one thread, tick by tick. What is submitted while a tick passes waits for the next one.
-Whatever is put into the chains comes through here, so that they can go back: see ``timeline``. Between two ticks others
-in the event loop have their share of time, however late the clock is: see ``loop_share``.
+Whatever is put into the chains comes through here, so that they can go back: see ``timeline``. Between two ticks other
+tasks of the event loop get their share of time, however late the clock is: see ``loop_share``.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ REAL_RUNTIMES = "chains of real runtimes cannot go back"
 
 MOST_SNAPSHOTS = 64
 LONGEST_REASON = 300
-"""Characters of what a failed tick said."""
+"""Characters shown of a failed tick's error."""
 
 log = logging.getLogger(__name__)
 log.addFilter(LineRate())
@@ -58,10 +58,10 @@ PACE_BLOCKS = 16
 """Blocks over which the reached pace is measured."""
 
 LATE = 1.1
-"""The pace is not kept where blocks take this much longer than the block time."""
+"""Blocks that take this many times the block time are reported as late."""
 
 LATE_LINE_SECONDS = 60.0
-"""Least time between two lines about a pace that is not kept."""
+"""Least time between two lines about late blocks."""
 
 
 class Live:
@@ -91,19 +91,19 @@ class Live:
             for para_id, chain in chains.parachains.items()
         } | dict(guests or {})
         self.facts: Signal[Fact] = Signal()
-        """Every fact of a tick, in order, when the tick is whole: what failed and was taken back is never told."""
+        """Emits every fact of a tick, in order, once the tick is complete; facts of a failed tick are never emitted."""
 
         self.ticks: Signal[Tick] = Signal()
         """The tick that passed last, after each one that passes and each move to an earlier one."""
 
         self.taken_back: Signal[Tick] = Signal()
-        """The tick that passed last, after one that failed and before ``ticks`` tells of it."""
+        """The last completed tick, after a failed one and until ``ticks`` reports it."""
 
         self.halted: str | None = None
-        """Why the chains build no block until the next start; ``None`` where they do."""
+        """Why the chains build no block until the next start, else ``None``."""
 
         self.paused: str | None = None
-        """Why the clock waits for an input: the tick failed with nothing put in; ``None`` where it does not."""
+        """Why the clock waits for an input (a tick without new input failed), else ``None``."""
 
         self._log = InputLog()
         self._block_time = block_time
@@ -136,7 +136,7 @@ class Live:
 
     @property
     def listener_failures(self) -> int:
-        """The number of times that a listener failed, of these signals and those of all chains."""
+        """The number of failed listeners of these signals and of those of all chains."""
         own = (self.facts, self.ticks, self.taken_back)
         return sum(it.failures for it in own) + sum(chain.listener_failures for chain in self.served())
 
@@ -172,14 +172,14 @@ class Live:
         self._changed.set()
 
     def start_at(self, block_time: BlockTime) -> None:
-        """Begin with a block time of this start, which is no input."""
+        """Set the block time of this start; it is not recorded as an input."""
         self._block_time = block_time
         self._last = replace(self._last, block_time=block_time)
 
     def new_block(self, count: int = 1) -> list[ServedBlock]:
-        """Let ``count`` ticks pass and return the blocks that were sealed in them, on all chains.
+        """Run ``count`` ticks and return the blocks that were sealed in them, on all chains.
 
-        ``TickFailed`` for one that fails: it is taken back together with the inputs since the tick before it.
+        Raises ``TickFailed`` for one that fails: it is rolled back with the inputs since the tick before it.
         """
         if count < 1:
             raise ValueError(f"at least one block is built, got {count}")
@@ -189,7 +189,7 @@ class Live:
         return self._noted
 
     async def build(self) -> list[ServedBlock]:
-        """Let one tick pass as ``new_block`` does, after others in the event loop had their share of time."""
+        """Run one tick like ``new_block``, after other tasks of the event loop had their share of time."""
         async with self._share.piece(in_a_hurry=True):
             return self.new_block()
 
@@ -210,7 +210,7 @@ class Live:
         self.ticks.emit(self._timeline.now)
 
     def _stand(self) -> LastTick:
-        """Return where everything stands behind the tick that has just passed."""
+        """Return a snapshot after the completed tick."""
         served = self.served()
         return LastTick(
             None if self._timeline.refusal is not None else self._timeline.moment(),
@@ -224,9 +224,9 @@ class Live:
         )
 
     def _take_back(self, error: Exception) -> TickFailed:
-        """Let everything stand where it stood behind the last tick that passed; return what the caller is told.
+        """Restore the snapshot after the last completed tick; return the error for the caller.
 
-        Chains that cannot go back halt.
+        Chains that cannot be rolled back halt.
         """
         last, head = self._last, self.relay.block(self._last.heads[None])
         assert head is not None, "the blocks of the last tick are kept"
@@ -258,7 +258,7 @@ class Live:
         self.log = HaltedLog(reason, self._log.position)
 
     def _resume(self) -> None:
-        """Let the clock go on, where it waits for an input."""
+        """Let the clock continue if it waits for an input."""
         if self.paused is not None:
             self.paused = None
             self._changed.set()
@@ -277,8 +277,8 @@ class Live:
     ) -> None:
         """Write values into a chain's storage: its next block seals them; ``None`` removes a key.
 
-        ``child`` is the bare name of a child trie. ``ValueError`` for what no block could hold or the chain's code
-        could not read, see ``ServedChain.check_storage``; values that were checked before are not checked again.
+        ``child`` is the bare name of a child trie. ``ValueError`` for entries that no block can hold or the
+        chain's code cannot read, see ``ServedChain.check_storage``; checked values are not checked again.
         """
         chain = self.chain(para_id)
         if not is_checked:
@@ -431,10 +431,10 @@ class Live:
         return chain.best.number if block is None else block.number
 
     async def run(self) -> None:
-        """Let ticks pass as the block time says, until this is cancelled.
+        """Run ticks at the block time, until cancelled.
 
-        A tick that took t is followed by the next one t later at the earliest, so that others in the event loop have
-        half of the time. Ticks that come late are not made up for. The log says when the pace is not kept.
+        After a tick that took time t, the next one starts at least t later, so that other tasks of the event loop get
+        half of the time. Late ticks are not made up for. The log reports late blocks.
         """
         loop = asyncio.get_running_loop()
         due = loop.time()
@@ -457,7 +457,7 @@ class Live:
                 if self._changed.is_set():  # while the tick waited for its turn
                     continue
                 self._tick_by_clock()
-            if self._changed.is_set():  # a tick that was taken back, and the block time with it
+            if self._changed.is_set():  # the tick was rolled back, and the block time with it
                 continue
             due = max(due + self._block_time, loop.time())
             self._built_at.append(loop.time())
@@ -465,7 +465,7 @@ class Live:
 
     @property
     def reached_block_time(self) -> float | None:
-        """Seconds between the newest blocks of the clock where these come later than the block time says."""
+        """Seconds between the newest blocks of the clock, if they are late."""
         if isinstance(self._block_time, str) or len(self._built_at) <= PACE_BLOCKS:
             return None
         reached = (self._built_at[-1] - self._built_at[0]) / PACE_BLOCKS
@@ -477,7 +477,7 @@ class Live:
             return
         self._late_line_at = now
         log.warning(
-            "block time: asked for a block every %s, reached one every %.3gs over the last %d blocks",
+            "block time: expected a block every %s, got one every %.3gs over the last %d blocks",
             block_time_text(self._block_time),
             reached,
             PACE_BLOCKS,
@@ -487,7 +487,7 @@ class Live:
         return any(it.pool.pending() for it in self.served())
 
     def _tick_by_clock(self) -> None:
-        """Let a tick pass; one that fails with nothing put in fails again, so that the clock waits for an input."""
+        """Run a tick; if one without new input fails, it would fail again, so the clock waits for an input."""
         try:
             self.new_block()
         except TickFailed as failed:
@@ -520,7 +520,7 @@ class Live:
 
 
 def _reason_of(error: Exception) -> str:
-    """Return what an exception says, in one line, with its kind where it is none of ours."""
+    """Return an exception's text in one line, with its type unless it is from relaycast."""
     text = " ".join(str(error).split())
     named = text if text and type(error).__module__.startswith("relaycast") else f"{type(error).__name__}: {text}"
     return named[:LONGEST_REASON]

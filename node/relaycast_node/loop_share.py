@@ -1,7 +1,7 @@
-"""What long work leaves of an event loop to others.
+"""Fair sharing of an event loop between long work and other tasks.
 
-INVARIANT: after a piece of work that took t, the next piece begins t later, so that others have half of the time.
-Work in a hurry begins earlier, but not before others had nothing to do for t/8.
+INVARIANT: after a piece of work that took t, the next piece starts t later, so that other tasks get half of the time.
+Urgent work starts earlier, but only once the other tasks were idle for t/8.
 """
 
 import asyncio
@@ -10,17 +10,17 @@ from contextlib import asynccontextmanager
 from time import perf_counter, thread_time
 
 GLANCE = 1 / 8
-"""Time in which others are seen to have nothing to do, as a part of the time that a piece of work took."""
+"""Idle time that urgent work waits for, as a fraction of the time of the last piece of work."""
 
 SHORTEST_GLANCE_SECONDS = 0.002
 IDLE_SECONDS = 0.0002
-"""Others have nothing to do if the thread works for less than this in a glance."""
+"""Other tasks are idle if the thread works for less than this in a glance."""
 
 
 class LoopShare:
-    """Runs pieces of work one at a time, in the order in which they were asked for.
+    """Runs pieces of work one at a time, in the order of the requests.
 
-    ``clock`` and ``worked`` give seconds: those that passed, and those that this thread worked.
+    ``clock`` returns wall seconds, ``worked`` the CPU seconds of this thread.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class LoopShare:
 
     @asynccontextmanager
     async def piece(self, *, in_a_hurry: bool = False) -> AsyncIterator[None]:
-        """Wait until others had their share; what is done inside is one piece of work."""
+        """Wait until other tasks had their share; the ``with`` body is one piece of work."""
         async with self._turn:
             await self._rest(in_a_hurry=in_a_hurry)
             began = self._clock()

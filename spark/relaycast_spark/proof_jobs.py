@@ -105,7 +105,7 @@ def rows_at(spark: SparkSession, place: TablePlace) -> int:
 
 
 def put_in_place(store: Store, staging: TablePlace, place: TablePlace) -> None:
-    """Move a whole table to its place, once it is on the disk of this machine, and remove what stood there."""
+    """Move a whole table to its place, once it is on the disk of this machine, and remove the old one."""
     if not staging.is_uri:
         sync_all(staging.path)
     old = place.beside(f".{place.name}.{os.getpid()}.{OLD}")

@@ -43,10 +43,10 @@ INSTALL_JAVA = "install Java 17 (Debian: apt install openjdk-17-jre-headless), o
 INSTALL_SPARK = install_command("spark")
 
 SCRATCH = "relaycast-spark-"
-"""How the folder begins, in that of TMPDIR, where Spark keeps what is too large for its memory."""
+"""Name prefix of Spark's spill folder, inside TMPDIR."""
 
 STOP_SECONDS = 10.0
-"""How long Spark may take to stop once it was interrupted; then its Java process is killed."""
+"""Time for Spark to stop after an interrupt; then its Java process is killed."""
 
 JVM_GONE = "the Java process that Spark runs in has ended"
 
@@ -142,8 +142,8 @@ def _one_line_errors() -> Iterator[None]:
 def _stopped(session: "SparkSession") -> Iterator[None]:
     """Stop a session at the end; one that was interrupted has ``STOP_SECONDS`` for it.
 
-    Until SIGTERM is dealt with, Python may wait for an answer of the JVM in many places. So the JVM is killed when the
-    time is over, which ends every wait.
+    After SIGTERM, Python may still wait for an answer of the JVM in many places. Killing the JVM when the time is over
+    ends every wait.
     """
     from py4j.protocol import Py4JError  # noqa: PLC0415
 
@@ -163,9 +163,9 @@ def _stopped(session: "SparkSession") -> Iterator[None]:
 
 @contextmanager
 def bounded_end(kill: Callable[[], object], seconds: float = STOP_SECONDS) -> Iterator[Callable[[], None]]:
-    """Call ``kill`` unless this ends within ``seconds`` of SIGTERM, or of a call of what it gives.
+    """Call ``kill`` unless the body ends within ``seconds`` of SIGTERM, or of a call of the yielded function.
 
-    Where SIGTERM has no handler of Python's, or this is not the main thread, signals are left alone.
+    If SIGTERM has no Python handler, or this is not the main thread, signals are left alone.
     """
     timer = threading.Timer(seconds, kill)
     timer.daemon = True
@@ -239,7 +239,7 @@ def _hush_accumulators(session: "SparkSession") -> None:
 def _scratch() -> str:
     """Return the folder where a local Spark of this process keeps its files; it is removed when the process ends.
 
-    Sessions that follow on one another share a JVM, and so the folder.
+    Successive sessions share a JVM, and so the folder.
     """
     folder = tempfile.mkdtemp(prefix=SCRATCH)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -278,9 +278,9 @@ def build_session(settings: SessionSettings) -> "SparkSession":
 
 
 def chosen_settings(settings: SessionSettings, theirs: dict[str, str], scratch: str) -> dict[str, str]:
-    """Return what Spark is started with, beside what it reads in the user's own defaults itself.
+    """Return the settings that Spark is started with, besides the user's own defaults.
 
-    A Spark inside this process's machine has the folder ``scratch``, any other none.
+    Only a Spark with a local master gets the folder ``scratch``.
     """
     ours = SETTINGS | (local_settings(scratch) if scratch else {}) | {"spark.ui.enabled": "false"}
     chosen = {name: value for name, value in ours.items() if name not in theirs}

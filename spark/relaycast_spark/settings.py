@@ -39,9 +39,9 @@ LOCAL_SETTINGS = {
 
 
 def local_settings(scratch: str) -> dict[str, str]:
-    """Return settings for a Spark inside this process's machine: it keeps its files in ``scratch``.
+    """Return settings for a Spark with a local master: it keeps its files in ``scratch``.
 
-    Spark itself would take ``/tmp``. ``SPARK_LOCAL_DIRS`` goes before them, as Spark has it.
+    Spark's default is ``/tmp``. ``SPARK_LOCAL_DIRS`` overrides them.
     """
     places = {"spark.local.dir": scratch, "spark.sql.warehouse.dir": f"{scratch}/warehouse"}
     return LOCAL_SETTINGS | places | {"spark.driver.defaultJavaOptions": f'"-Djava.io.tmpdir={scratch}"'}
@@ -58,7 +58,7 @@ def defaults_folder() -> Path | None:
 
 
 MASTERS = ("local", "local[N]", "local[*]", "local-cluster[..]", "spark://HOST:PORT", "yarn", "k8s://HOST:PORT")
-"""Forms of a master, as spark-submit takes them."""
+"""Forms of a master that spark-submit accepts."""
 
 _MASTER = re.compile(
     r"local(\[(\*|[1-9]\d*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
@@ -67,12 +67,12 @@ _MASTER = re.compile(
 
 
 def is_master(text: str) -> bool:
-    """Return whether ``text`` has a form of a master."""
+    """Return whether ``text`` is a valid master."""
     return _MASTER.fullmatch(text) is not None
 
 
 def like_master(text: str) -> str:
-    """Return what may have been meant by a text that is none; an empty text where nothing is like it."""
+    """Return the closest master to an invalid text; an empty text if none is close."""
     rest = re.sub(r"^[^\[:]*", "", text)
     head = text.removesuffix(rest)
     for name in get_close_matches(head.lower(), ("local", "local-cluster", "spark", "yarn", "k8s"), n=3, cutoff=0.5):

@@ -86,7 +86,7 @@ def test_roots_of_child_tries_in_top_change_nothing_where_they_are_those_of_the_
 
 def test_a_root_of_a_child_trie_that_is_another_is_refused(refused: Refused, file: Written) -> None:
     name = file(spec_with(bytes(32)), "forked.json")
-    line = f"forked.json: got 0x{bytes(32).hex()} as root of child 0x7075, whose 2 entries have another, expected all "
+    line = f"forked.json: got 0x{bytes(32).hex()} as root of child 0x7075, whose 2 entries have another root, "
     for verb in (("import", "chain-spec", name), ("import", "state", name), ("demo", "config-sync", "--genesis", name)):
         assert refused(*verb).startswith(line)
 

@@ -240,7 +240,7 @@ def test_following_says_so_when_the_server_has_forgotten_the_last_event() -> Non
         next_line(process)
         with rc.serve("oracle", history=["com.example."], port=port) as chains:
             assert next_line(process) == (
-                f"relaycast: {url}: publication {sent[0]} is not kept any more; going on with the oldest that is kept\n"
+                f"relaycast: {url}: publication {sent[0]} is no longer kept; continuing with the oldest kept one\n"
             )
             later = published(url, 2, 3)
             assert next_ids(process, 2) == later

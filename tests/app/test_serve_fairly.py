@@ -61,7 +61,7 @@ def test_reads_and_deliveries_come_between_the_blocks_of_a_clock_that_is_late() 
                 error = (await asyncio.to_thread(served.process.communicate))[1]
             assert reads >= 3 * (last - first)
             assert len(got) >= last - first
-            assert error.startswith("block time: asked for a block every 10ms, reached one every ")
+            assert error.startswith("block time: expected a block every 10ms, got one every ")
             assert error.count("\n") == 1
 
     asyncio.run(asyncio.wait_for(run(), HANG_SECONDS))

@@ -144,7 +144,7 @@ def test_a_child_with_entries_that_do_not_make_its_root_is_refused(refused: Refu
     }
     line = refused("import", "state", file(parts, "state.json"))
     assert line.startswith(
-        f"state.json: got 0x{'00' * 32} as root of child 0x{NAME.hex()}, whose 2 entries have another"
+        f"state.json: got 0x{'00' * 32} as root of child 0x{NAME.hex()}, whose 2 entries have another root"
     )
 
 

@@ -112,7 +112,7 @@ def test_rawsocket_tells_of_tls_on_one_side(secure: ServeProcess, plain: ServedN
 
 def test_rawsocket_of_a_port_of_http_is_told_so(plain: ServedNetwork) -> None:
     url = plain.http_url.replace("http", "tcp")
-    assert _joined(url).startswith(f"--url {url}: got an answer of HTTP instead of a handshake of RawSocket: ws:// and")
+    assert _joined(url).startswith(f"--url {url}: got an HTTP answer instead of a RawSocket handshake: use ws:// or")
 
 
 def test_a_router_that_is_not_there_is_named_once() -> None:

@@ -41,7 +41,7 @@ from relaycast_gateway.record import EventDraft, EventRecord
 NAME = "com.shop.price"
 TYPES = f"{definitions()}(ICRC16)"
 TOO_LARGE = 10**5_000
-SAYS = "got a number of about 5,000 digits, expected at most 4,300: CloudEvents and WAMP carry no more"
+SAYS = "got a number of about 5,000 digits, expected at most 4,300, the limit of CloudEvents and WAMP"
 
 
 def nested(tag: Tag) -> Icrc16:

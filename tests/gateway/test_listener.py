@@ -214,7 +214,7 @@ def test_without_file_handles_one_line_is_logged_and_connections_wait(caplog: py
     with caplog.at_level(logging.WARNING):
         play(scene, GateLimits())
     assert caplog.messages == [
-        "connections: none can be accepted (too many open files); refused or dropped since the last such line: 0"
+        "connections: none can be accepted (too many open files); 0 refused or dropped since the last such line"
     ]
 
 
@@ -227,9 +227,9 @@ def test_lines_about_connections_are_limited_in_rate(caplog: pytest.LogCaptureFi
 
     with caplog.at_level(logging.WARNING):
         play(scene)
-    why = "connections: 3 of one address sent no request yet, the oldest was dropped"
+    why = "connections: 3 from one address have sent no request yet, the oldest was dropped"
     counts = [1, 17, 17]
-    assert caplog.messages == [f"{why}; refused or dropped since the last such line: {number}" for number in counts]
+    assert caplog.messages == [f"{why}; {number} refused or dropped since the last such line" for number in counts]
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="this system does not tell that a client stalls")

@@ -61,7 +61,7 @@ def test_a_tick_that_fails_leaves_everything_as_the_tick_before_it_did(para_id: 
     live.travel(live.time.of_block(9))
     poison(live, para_id, key)
     with pytest.raises(
-        TickFailed, match=r"relay block 4 could not be built: .*; the chains stand at relay block 3"
+        TickFailed, match=r"relay block 4 could not be built: .*; the chains are back at relay block 3"
     ) as it:
         live.new_block()
     assert it.value.dropped == 6
@@ -112,7 +112,7 @@ def test_a_number_of_blocks_ends_at_the_one_that_fails() -> None:
     chains = Chains()
     live = Live(chains, step)
     with pytest.raises(
-        TickFailed, match=r"relay block 4 could not be built: OSError: out of luck; .*nothing was put in"
+        TickFailed, match=r"relay block 4 could not be built: OSError: out of luck; .*there was no input"
     ):
         live.new_block(9)
     assert live.relay.best.number == 3

@@ -127,7 +127,7 @@ def test_a_pace_that_is_not_kept_is_said_once_with_what_is_reached(caplog: pytes
     assert reached is not None
     assert reached >= 0.004
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith("block time: asked for a block every 1ms, reached one every 0.0")
+    assert line.startswith("block time: expected a block every 1ms, got one every 0.0")
     assert line.endswith(f"s over the last {PACE_BLOCKS} blocks")
 
 

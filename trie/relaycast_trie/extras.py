@@ -1,6 +1,6 @@
-"""The extras of the package: which one brings a module that is missing, and how to install it.
+"""The extras of the package: which one provides a missing module, and how to install it.
 
-A clone is installed with ``-e``: a copy of it would go on running old code after the next pull.
+A clone is installed with ``-e``: a copy would keep running old code after the next pull.
 """
 
 import importlib.metadata
@@ -19,14 +19,14 @@ MODULES = {
     "pyyaml": "yaml",
     "vl-convert-python": "vl_convert",
 }
-"""The module of a distribution that is named otherwise."""
+"""Modules of distributions whose names differ."""
 
 BROUGHT_ALONG = {"py4j": "pyspark"}
-"""Modules that are imported here and that come with another distribution."""
+"""Imported modules that belong to another distribution."""
 
 
 def install_command(extra: str) -> str:
-    """Return what to type for an extra."""
+    """Return the command that installs an extra."""
     return f"pip install -e '.[{extra}]' in the clone of relaycast"
 
 
@@ -36,14 +36,14 @@ def module_of(distribution: str) -> str:
 
 
 def extra_of(module: str) -> str | None:
-    """Return the extra that brings ``module``, or a part of it; ``None`` where no extra does."""
+    """Return the extra that provides ``module`` or its package; ``None`` if no extra does."""
     top = module.partition(".")[0]
     return _extras().get(module_of(BROUGHT_ALONG.get(top, top)))
 
 
 @cache
 def _extras() -> dict[str, str]:
-    """Return extras by the modules that they bring: of several the smallest."""
+    """Return extras by module: the smallest of several."""
     try:
         about = importlib.metadata.metadata("relaycast")
     except importlib.metadata.PackageNotFoundError:

@@ -1,6 +1,6 @@
-"""Files with compiled code, which a process runs as it finds it.
+"""Files with compiled code that a process may run.
 
-Law: what is run comes from a regular file, no link, that belongs to this user and that no other user can write.
+Law: code runs only from a regular file (not a link) that belongs to this user and that no other user can write.
 """
 
 import errno
@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 
 def open_own(file: Path) -> BinaryIO:
-    """Open a file to read it; ``PermissionError`` says why it is not one of this user alone."""
+    """Open a file for reading; ``PermissionError`` says why other users could have changed it."""
     try:
         handle = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError as error:
@@ -20,7 +20,7 @@ def open_own(file: Path) -> BinaryIO:
         raise
     try:
         status = os.fstat(handle)
-        reason = "it is no regular file" if not stat.S_ISREG(status.st_mode) else foreign(status)
+        reason = "it is not a regular file" if not stat.S_ISREG(status.st_mode) else foreign(status)
         if reason is not None:
             raise PermissionError(errno.EPERM, reason, str(file))
         return os.fdopen(handle, "rb")
@@ -30,7 +30,7 @@ def open_own(file: Path) -> BinaryIO:
 
 
 def foreign(status: os.stat_result) -> str | None:
-    """Return why a file or folder is not one of this user alone; ``None`` where it is."""
+    """Return why other users can change a file or folder, ``None`` if only this user can."""
     if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
         return f"it belongs to user {status.st_uid}, this process runs as {os.geteuid()}"
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

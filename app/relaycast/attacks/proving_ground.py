@@ -31,7 +31,7 @@ SENDERS = (ParaId(2_100), ParaId(2_101))
 """Who sends the horizontal messages, each through a channel of its own."""
 
 CHANNEL = replace(MODELLED_CHANNEL, max_message_size=MESSAGE_BYTES)
-"""No message is longer than those that are sent, so a block has to advance as many as fit."""
+"""The channel allows no longer message than those sent, so a block has to advance as many as fit."""
 
 OUTBURST_EVERY = 4
 """Every how many relay blocks more messages arrive than one block holds."""

@@ -149,7 +149,7 @@ def _slip(error: CycloptsError) -> str:
 
 
 def _broken_stream() -> str:
-    """Return what an error that names no file comes from: standard output, if that takes nothing now either."""
+    """Return the source of an error that names no file: standard output, if it still cannot be written to."""
     try:
         sys.stdout.flush()
     except OSError:

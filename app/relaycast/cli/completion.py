@@ -40,9 +40,9 @@ def completion(shell: Shell, /, *, install: Install = False) -> ExitCode:
 
 
 def _unambiguous(script: str, app: App) -> str:
-    """Return a script that skips no word behind an option that is a flag in some verb.
+    """Return a script that skips no word after an option that is a flag in some verb.
 
-    bash and fish skip the word behind each option that takes a value in any verb, to find the verb and its arguments.
+    bash and fish skip the word after each option that takes a value in any verb, to find the verb and its arguments.
     """
     flags = _flags(app)
 

@@ -92,7 +92,7 @@ def history(
     A TIME is RFC 3339, such as 2026-01-31T12:00:00Z. A PUBLICATION is the id of an event, the second column. With
     --json each event is a line of JSON with everything that the router says of it; bytes are 0x and hex digits.
 
-    With --follow, a lost connection is made again, with a line on stderr, and goes on behind the last event printed.
+    With --follow, a lost connection is reported on stderr and restored, and output continues after the last event.
 
     Example: relaycast history io.relaycast.data.published.p2000 --limit 10 --reverse
 

@@ -99,8 +99,8 @@ def listen(
     """Subscribe to a namespace and print each event as one line of JSON, until Ctrl-C stops the subscription.
 
     The server calls back on this machine: start it with --allow-sink 127.0.0.1. Events that come between two runs with
-    the same --as are not repeated: --replay asks for them. When the server restarts with its --data, it goes on behind
-    the last event; without, this subscribes again.
+    the same --as are not repeated: --replay asks for them. When the server restarts with its --data, it continues after
+    the last event; without --data it subscribes again.
 
     Example: relaycast icrc listen io.relaycast.data.published --filter "$.publisher == 2000"
 

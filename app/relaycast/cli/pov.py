@@ -75,7 +75,7 @@ def snapshot(
     """Measure the proof sizes of scenarios and keep them in a file, or --check them against it.
 
     With --check nothing is written: exit code 1 names every size that grew beyond the tolerance, from how much to how
-    much, and what its bytes are for. What is kept of other scenarios stays as it is. The kept file names the --genesis
+    much, and what its bytes are for. What is kept of other scenarios stays as it is. The kept file records --genesis
     of each scenario; without scenarios on the command line, it is taken from there. Blocks that do not fit into a PoV
     make the exit code 1 in any case, unless --allow-oversize; so do readers that starve, unless --allow-starved, and a
     real runtime that traps.
@@ -152,7 +152,7 @@ def inspect(block: BlockSource, /, *, at: At = None, json: Json = False) -> Exit
 
 
 def _wanted(names: tuple[str, ...], kept: "Snapshot", file: Path, genesis: str | None) -> "dict[str, _Wanted]":
-    """Return the scenarios by name; ``genesis`` is for all of them, in the place of kept ones."""
+    """Return the scenarios by name; ``genesis`` is for all of them, instead of kept ones."""
     from relaycast.cli.simulate import adjusted  # noqa: PLC0415
     from relaycast.scenario.files import load_named, presets  # noqa: PLC0415
 

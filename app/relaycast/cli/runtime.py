@@ -33,7 +33,7 @@ StateVersionOfCall = Annotated[
     Literal[0, 1] | None,
     Parameter(
         name="--state-version",
-        help="how the trie of --state was written; by default by the runtime in it, or by FILE where it holds none",
+        help="state version of the trie of --state; by default that of the runtime in it, or of FILE if it holds none",
     ),
 ]
 StateFile = Annotated[
@@ -218,7 +218,7 @@ def _overlay(runtime: "WasmRuntime", state: str | None, state_version: int | Non
 
 
 def _written_by(state: "ChainSpec", file: str, runtime: "WasmRuntime") -> "WasmRuntime":
-    """Return the runtime that stands in a state, or ``runtime`` where none does; raises ``BadInput``."""
+    """Return the runtime in a state, or ``runtime`` if it has none; raises ``BadInput``."""
     from relaycast.genesis.chain_spec import CODE  # noqa: PLC0415
     from relaycast.genesis.runtime_code import code_of  # noqa: PLC0415
     from relaycast.simulation.guest_sources import loaded  # noqa: PLC0415

@@ -72,7 +72,7 @@ AcceptLoss = Annotated[
     bool,
     Parameter(
         name="--accept-loss",
-        help="go on where the journal of --data ends although its event log announced later blocks, or was lost",
+        help="continue at the end of the journal of --data even if its event log has later blocks or was lost",
     ),
 ]
 History = Annotated[

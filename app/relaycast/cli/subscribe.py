@@ -210,7 +210,7 @@ def deadletters(
 
 @contextmanager
 def _asking(url: str, token_file: str | None) -> Iterator["SubscriptionClient"]:
-    """Give a client; an answer with other members than a manager's is refused in one line."""
+    """Yield a client; an answer with unexpected members is refused with one line."""
     from relaycast.serve.subscription_client import SubscriptionClient  # noqa: PLC0415 - loads an HTTP client
 
     client = SubscriptionClient(url, token_file)

@@ -1,8 +1,8 @@
 """Raw chain specs: the genesis state that a Substrate chain starts from, as its node exports it.
 
 Law: only a raw spec is accepted. Keys and values are taken as they stand; a child trie's root is put under its prefixed
-key, as the state machine has it. A node refuses a spec that has such roots in ``top`` itself; here they are left out
-where they are the roots of the entries, and refused where they are not.
+key, as the state machine has it. A node refuses a spec that has such roots in ``top`` itself. Here they are dropped if
+they are the roots of the entries, and refused otherwise.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,12 +24,12 @@ class ChainSpec:
     """A genesis state: ``top`` without child roots, ``children`` by their storage key."""
 
     name: str
-    """Printable and short: the names in files of strangers are escaped and cut when they are read."""
+    """Printable and short: names in untrusted files are escaped and cut when they are read."""
 
     top: dict[bytes, bytes]
     children: dict[bytes, dict[bytes, bytes]]
     state_version: StateVersion = StateVersion.V0
-    """How its values are written: as a node would, for a spec in the version that its runtime names."""
+    """How its values are written: for a spec in the version that its runtime declares, as a node does."""
 
     properties: Mapping[str, Any] = field(default_factory=dict)
     """What wallets show: the token's symbol and decimals, the prefix of addresses."""
@@ -63,25 +63,25 @@ def refuse_part(state: ChainSpec, place: str) -> None:
 
 
 def missing_children(state: ChainSpec) -> list[bytes]:
-    """Return the names of child tries whose root stands in the top trie, but of which no entry is there."""
+    """Return the names of child tries whose root is in the top trie but whose entries are missing."""
     prefix = CHILD_STORAGE_PREFIX
     named = [key[len(prefix) :] for key in state.top if key.startswith(prefix)]
     return [name for name in sorted(named) if name not in state.children]
 
 
 def refuse_missing_children(state: ChainSpec, place: str) -> None:
-    """Raise ``BadInput`` for a child trie of which nothing but the root is there, where a chain starts from a state."""
+    """Raise ``BadInput`` for a child trie without entries, if a chain starts from the state."""
     for name in missing_children(state)[:1]:
         raise BadInput(place, f"the root of child 0x{name.hex()} without its entries", "all entries of a child trie")
 
 
 def without_child_roots(state: ChainSpec, place: str) -> ChainSpec:
-    """Take the roots of known child tries out of the top trie; raises ``BadInput`` for other roots than theirs."""
+    """Remove the roots of known child tries from the top trie; raises ``BadInput`` for a root that does not match."""
     top = dict(state.top)
     for child, pairs in state.children.items():
         root = top.pop(ChildInfo.new_default(child).prefixed_storage_key(), None)
         if root is not None and all(trie_root(pairs, state_version=version) != root for version in StateVersion):
-            got = f"0x{root.hex()} as root of child 0x{child.hex()}, whose {len(pairs):,} entries have another"
+            got = f"0x{root.hex()} as root of child 0x{child.hex()}, whose {len(pairs):,} entries have another root"
             raise BadInput(place, got, "all entries of a child trie, or none")
     return replace(state, top=top)
 
@@ -116,7 +116,7 @@ def spec_of(content: Any, place: str) -> ChainSpec:
 
 
 def _version_of(code: bytes) -> StateVersion:
-    """Return the state version in the code of a runtime; those that are too old to name one write version 0."""
+    """Return the state version in the code of a runtime; one that is too old to declare it writes version 0."""
     if not code:
         return StateVersion.V0
     from relaycast_wasm.code_blob import wasm_of  # noqa: PLC0415 - few states need it

@@ -51,7 +51,7 @@ class PolicyTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Whether a subscriber is told that a key was deleted or has expired; "silent" where it is left out."""
 
     advancement: str | UnsetType = UNSET
-    """How far a block must advance horizontal messages; "advanced" where it is left out."""
+    """How far a block must advance horizontal messages; "advanced" by default."""
 
 
 class _Choice(Struct, frozen=True):

@@ -65,7 +65,7 @@ class Application:
     sockets: set[web.WebSocketResponse] = field(default_factory=set)
     rates: RequestRates = field(default_factory=RequestRates)
     admit: Callable[[asyncio.Transport | None], None] = lambda _: None
-    """Called with the connection of each request that is let in."""
+    """Called with the connection of each admitted request."""
 
     def make(self) -> web.Application:
         """Return the aiohttp application."""
@@ -237,7 +237,7 @@ def _add_canisters(router: web.UrlDispatcher, face: "GatewayCanisters", access: 
 
 
 async def _answered(request: web.Request, handler: Handler, *, is_gateways: bool) -> web.StreamResponse:
-    """Return the answer of ``handler``, or that to what it raises, in the form that the path answers in."""
+    """Return the answer of ``handler``, or its error in the format of the path."""
     try:
         return await handler(request)
     except web.HTTPException as error:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from relaycast_gateway.wamp.router_config import RouterConfig
 
 NS_AN_EVENT = 1_000
-"""No log takes more than one event in this time, on average since 1970."""
+"""A log gets at most one event in this time, on average since 1970."""
 
 
 def router_config(file: str | None, history: Iterable[str], access: Access) -> "RouterConfig":
@@ -79,8 +79,8 @@ def open_gateway(
     """Open a gateway that hears what ``network`` tells; raises ``BadInput``.
 
     Its files stand in the folder ``data``; without one all is in memory. With ``wamp`` it has a WAMP router, with
-    ``icrc`` the canisters of ICRC-72. ``access`` has the tokens that fix principals. With ``accept_loss`` an event log
-    that was lost begins anew behind all numbers that the lost one can have used.
+    ``icrc`` the canisters of ICRC-72. ``access`` has the tokens with principals. With ``accept_loss`` a lost event log
+    starts anew after all numbers that the lost one can have used.
     """
     if data == "":
         raise BadInput("--data", "an empty text", "a folder")
@@ -116,7 +116,7 @@ def open_gateway(
 
 
 def follow(gateway: Gateway, network: LivingNetwork) -> None:
-    """Let a gateway hear what ``network`` tells: what failed and was taken back is never told."""
+    """Connect a gateway to the facts of ``network``; facts of a failed tick never reach it."""
     live = network.live
     feed = gateway.follow(live.chains, network.title, key_names=network.key_names, by_tick=True)
     live.taken_back.connect(lambda _: feed.take_back())

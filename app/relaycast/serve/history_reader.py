@@ -36,7 +36,7 @@ PAGE_EVENTS = 1_000
 SECONDS = 30
 
 QUIET_SECONDS = 60.0
-"""After this long without a live event, a router is asked whether it still answers."""
+"""After this long without a live event, the router is checked."""
 
 FIRST_WAIT, LONGEST_WAIT = 0.25, 15.0
 """Seconds before a lost connection is made again; twice as long after each further try, up to the longest."""
@@ -87,30 +87,30 @@ def asked_history(
 
 @dataclass(slots=True)
 class FollowedHistory:
-    """Where a history that is followed goes on, over however many connections.
+    """The position in a followed history, over any number of connections.
 
-    ``limit`` is that of the events which were kept before, and ``None`` from then on.
+    ``limit`` applies to the events kept before the start, and is ``None`` afterwards.
     """
 
     conditions: Mapping[str, Any]
     limit: int | None
     last: int = 0
-    """The publication that was printed last, 0 before the first."""
+    """The last printed publication, 0 before the first."""
 
     def took(self, event: Event) -> Event:
-        """Go on behind ``event``, and return it."""
+        """Advance past ``event``, and return it."""
         self.last = event["publication"]
         self.conditions = _going_on(self.conditions, self.last, is_reverse=False)
         return event
 
     def forget(self) -> None:
-        """Go on with the oldest event that is kept: what was kept before the last one is older than that."""
+        """Continue with the oldest kept event: the last printed one is older."""
         self.last = 0
         self.conditions = {name: it for name, it in self.conditions.items() if not name.endswith("_publication")}
 
 
 class RouterLost(BadInput):
-    """There is no connection to the router, or it is gone."""
+    """The router cannot be reached, or the connection is lost."""
 
 
 class NotKept(BadInput):
@@ -128,10 +128,10 @@ async def kept(asked: AskedHistory, url: str, realm: str, token_file: str | None
 async def followed(
     asked: AskedHistory, url: str, realm: str, token_file: str | None, tell: Callable[[str], None]
 ) -> AsyncGenerator[tuple[Event, str]]:
-    """Yield events as ``HistoryReader.followed`` does, and connect again, without end, when the connection is lost.
+    """Yield events like ``HistoryReader.followed``, and reconnect without limit when the connection is lost.
 
-    ``tell`` gets one line for each loss. Raises ``BadInput`` where the first connection cannot be made, and for
-    whatever else the router refuses.
+    ``tell`` gets one line for each loss. Raises ``BadInput`` if the first connection fails, and for all other refusals
+    of the router.
     """
     at, wait, is_known, is_told = FollowedHistory(asked.conditions, asked.limit), FIRST_WAIT, False, False
     while True:
@@ -146,7 +146,7 @@ async def followed(
                 except NotKept:
                     if not at.last:
                         raise
-                    tell(f"{url}: publication {at.last} is not kept any more; going on with the oldest that is kept")
+                    tell(f"{url}: publication {at.last} is no longer kept; continuing with the oldest kept one")
                     at.forget()
                     continue
         except RouterLost as error:
@@ -272,9 +272,9 @@ class HistoryReader:
             raise _refused(error, self._asked.place) from None
 
     async def _news(self) -> None:
-        """Return when something was published; raises ``ConnectionError`` when the router is gone.
+        """Return once an event is published; raises ``ConnectionError`` if the router is gone.
 
-        Also after ``QUIET_SECONDS``: a router that left without a word does not answer the question that follows.
+        Also returns after ``QUIET_SECONDS``: a dead router then fails to answer the next request.
         """
         woken = asyncio.create_task(self._woken.wait())
         gone = asyncio.create_task(self._client.until_ended())

@@ -33,7 +33,7 @@ STOPPING_SECONDS = 5.0
 """For the server to hear that a subscription is stopped."""
 
 CHECK_SECONDS = 2.0
-"""Between two looks at whether the server still has the subscription."""
+"""Interval between checks that the server still has the subscription."""
 
 CONFIRMING_SECONDS = 0.2
 """For the last confirmations: they go out a moment after the events."""
@@ -108,7 +108,7 @@ async def listener(
 ) -> AsyncIterator[tuple[str, "asyncio.Task[None]"]]:
     """Subscribe, and print a line for each event until the block ends; yields what is listened to and where.
 
-    With it comes a task that ends when the server no longer has the subscription. Raises ``BadInput``.
+    Also yields a task that ends when the server no longer has the subscription. Raises ``BadInput``.
     """
     url = ServerConnection(url).url
     own = caller
@@ -169,7 +169,7 @@ class _Listener:
         return int(number)
 
     async def until_forgotten(self, number: int) -> None:
-        """Return once the server answers that it has no such subscription, as after a start without its data."""
+        """Return once the server reports no such subscription, as after a start without its data."""
         host = self._host
         while True:
             await asyncio.sleep(CHECK_SECONDS)

@@ -117,7 +117,7 @@ def serve(
 
     ``block_time`` is ``6s``, ``500ms``, ``manual`` (``new_block`` builds) or ``instant``. ``keep`` is how many blocks
     each chain keeps, or ``all``. ``data`` is a folder that keeps chains, events and subscriptions for the next start;
-    with ``accept_loss`` they go on where its journal ends, although its event log announced later blocks or was lost.
+    with ``accept_loss`` they continue at the end of its journal even if its event log has later blocks or was lost.
     ``allow_sink`` names hosts of this machine or its network that events may be
     sent to. ``history`` are topics whose WAMP publications are kept, ``wamp`` is the router's TOML file, and
     ``rawsocket_port`` opens a RawSocket. ``ValueError`` for what cannot be served.

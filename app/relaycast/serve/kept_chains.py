@@ -1,9 +1,9 @@
 """Chains that go on where they were: ``--data DIR`` keeps a journal of everything that was put into them.
 
 Law: the chains that are served are the very ones that were announced, or nothing is served. What the gateway's log has
-not got yet of their blocks is told again, and what it has is not. The log is never ahead of the journal: a tick is safe
-in the journal before it passes, and its events are appended when it has passed. A log that is ahead all the same, one
-that is older than it was, and an empty one beside chains that were announced mean that files were lost or mixed up.
+not got yet of their blocks is told again, and what it has is not. The log is never ahead of the journal: a tick is on
+disk in the journal before it completes, and its events are appended afterwards. A log that is ahead, one that is older
+than it was, or an empty one for chains whose events were logged means that files were lost or mixed up.
 
 The chains are determined by what is put into them, so this is all that must be kept: a journal is small, and written in
 one place. The blocks are built again at the start, from the last of the journal's points on (``kept_points``).
@@ -29,7 +29,7 @@ from relaycast_xcm.checkpoint import CheckpointRefused
 FOLDER = "chains"
 JOURNAL = "inputs.journal"
 FOLDER_MODE = 0o700
-ACCEPT_LOSS = "--accept-loss to go on without what was lost"
+ACCEPT_LOSS = "--accept-loss to continue without the lost files"
 
 Progress = Callable[[int, int], None]
 """Told how many relay blocks of how many are built again."""
@@ -47,8 +47,8 @@ def keeping(
     """Let chains go on where those in the folder ``data`` were, and keep what is put into them from now on.
 
     Without a folder nothing is kept. The ``gateway`` holds the folder for this process, and is closed at the end.
-    Raises ``BadInput`` for a folder that cannot be used, and for one with other chains. With ``accept_loss`` they go on
-    where the journal ends, also if the log announced blocks behind that, or was lost.
+    Raises ``BadInput`` for a folder that cannot be used, and for one with other chains. With ``accept_loss`` they
+    continue at the end of the journal, even if the log has later blocks or was lost.
     """
     if data is None or gateway is None:
         yield
@@ -185,7 +185,7 @@ class KeptChains:
         self._is_on = True
 
     def _resume_feed(self, newest: bytes) -> None:
-        """Let the feed append what the log has not got; its ``newest`` block is looked for unless it was noted."""
+        """Let the feed append the missing events; search for the log's ``newest`` block unless it was recorded."""
         feed, noted = self._feed, self._noted_of_log
         if noted is None and newest:
             feed.resume(0, awaited=newest)
@@ -197,7 +197,7 @@ class KeptChains:
             feed.resume(noted.told + more, awaited=b"" if is_noted else newest)
 
     def _ensure_announced(self) -> None:
-        """Raise ``BadInput`` unless the chains are those that the log announced, or a loss is accepted."""
+        """Raise ``BadInput`` unless the log's events are of these chains, or a loss is accepted."""
         feed, noted = self._feed, self._noted_of_log
         reached = self._live.relay.best.number
         if noted is not None and feed.logged_blocks < noted.logged:
@@ -235,7 +235,7 @@ class KeptChains:
         return noted if noted is not None and noted.log == self._feed.log_identity else None
 
     def _note_feed(self, entry: FeedEntry) -> None:
-        """Note which blocks the log has got, unless that was noted before."""
+        """Record which blocks the log has, unless already recorded."""
         if entry != self._feed_entry:
             with suppress(NotNoted):
                 self._journal.note(entry)

@@ -70,7 +70,7 @@ class KeptPoints:
         self._read, self._digest = 0, blake2b(digest_size=DIGEST_BYTES)
 
     def newest(self, known_blocks: int) -> KeptPoint | None:
-        """Return the last point to begin with, before the last known block; those that were not yet one are removed."""
+        """Return the last point to begin with, before the last known block; later ones are removed."""
         for file in self._folder.glob("*.new"):
             _remove(file)
         for file in sorted(self._folder.glob("*.point"), reverse=True):

@@ -1,6 +1,6 @@
 """What the live page shows: the last blocks, publications and proofs, and each new one as it comes.
 
-It listens to the heads of all chains and to the facts of whole ticks, and sends one event for what happened at once. A
+It listens to the heads of all chains and to the facts of complete ticks, batching what happens at once. A
 browser that does not read is dropped; it comes back by itself and begins with the snapshot. Of subscriptions a browser
 sees those of its caller, an admin's those of all; the WAMP router and the canisters an admin alone.
 """
@@ -86,7 +86,7 @@ class LiveFeed:
 
     @property
     def listener_failures(self) -> int:
-        """The number of times that a listener of the chains failed."""
+        """The number of failures of listeners to the chains."""
         return self._live.listener_failures
 
     @property
@@ -133,7 +133,7 @@ class LiveFeed:
             self._end(queue)
 
     def hear(self, fact: Fact) -> None:
-        """Note publications and proofs of a tick that is whole."""
+        """Record publications and proofs of a complete tick."""
         if isinstance(fact, RelaySealed):
             published = [event for event in fact.block.events if isinstance(event, DataPublished)]
             names = self._key_names() if published else {}
@@ -143,7 +143,7 @@ class LiveFeed:
             self._note_proof(fact)
 
     def _forget_lost(self, _: object) -> None:
-        """Forget the blocks of a tick that was taken back."""
+        """Remove the blocks of a tick that was rolled back."""
         chains = {chain.name: chain for chain in (self._live.relay, *self._live.parachains.values())}
 
         def stays(row: Json) -> bool:
@@ -207,7 +207,7 @@ class LiveFeed:
             self._put(queue, event)
 
     def _pace(self) -> str:
-        """Return the block time, and the one that is reached where blocks come later."""
+        """Return the block time, and the one reached if blocks are late."""
         asked, reached = block_time_text(self._live.block_time), self._live.reached_block_time
         return asked if reached is None else f"{asked} asked, {reached:.3g}s reached"
 

@@ -39,13 +39,13 @@ class ScenarioWorkload:
     simulation: Simulation
 
     def step(self) -> None:
-        """Let one tick pass; raises ``BadInput`` where the witness of the relay chain lacks what a block reads."""
+        """Run one tick; raises ``BadInput`` if the witness of the relay chain lacks an entry that a block reads."""
         chains = self.simulation.chains
         self.simulation.begin(chains.tick + 1)
         try:
             chains.step()
         except MissingNode as error:
-            expected = "one that shows it: relaycast import rpc takes further keys with --key"
+            expected = "a witness with this entry: relaycast import rpc takes further keys with --key"
             raise BadInput("the witness", str(error), expected) from error
 
     def dump(self) -> WorkloadDump:

@@ -13,16 +13,16 @@ log.addFilter(LineRate())
 
 
 class RefusedBlocks:
-    """Logs each block that a parachain refused, that its runtime panicked at, or that the relay chain refused.
+    """Logs each block that a parachain or the relay chain refused, or in which its runtime panicked.
 
-    A block that is refused again, for the same reason, is not logged again.
+    A block refused again for the same reason is logged once.
     """
 
     def __init__(self) -> None:
         self._last: dict[ParaId, tuple[int, str]] = {}
 
     def hear(self, fact: Fact) -> None:
-        """Log one line for a refused block; other facts are passed over."""
+        """Log one line for a refused block; other facts are ignored."""
         if not isinstance(fact, BlockPanicked | GuestRefusedBlock):
             return
         refused = fact.head.number + 1, " ".join(fact.reason.split())[:LONGEST_REASON]

@@ -1,8 +1,8 @@
-"""What the server logs: errors of its own, never what a client sent, and never more than a bounded number of lines.
+"""The server's log: its own errors, never text that a client sent, and a bounded number of lines.
 
 A request that is no HTTP, too long, or encoded wrongly is answered with 400 and not logged. Its text may hold a token,
-and a stranger could fill a disk with it. A client that is gone before it was answered is not logged either, such as one
-that asked for a WebSocket.
+and anyone could fill a disk with it. A client that leaves before the answer is not logged either, not even during a
+WebSocket handshake.
 """
 
 import logging
@@ -20,7 +20,7 @@ from aiohttp.web_protocol import PayloadAccessError, RequestPayloadError
 from relaycast_node.line_rate import LineRate
 
 ENTRIES_A_MINUTE = 10
-"""Of one place in the code; an entry is a message, with its traceback if it has one."""
+"""Per place in the code; an entry is a message, with its traceback if it has one."""
 
 _OF_CLIENTS = (HttpProcessingError, RequestPayloadError, PayloadAccessError, ClientConnectionResetError)
 
@@ -32,7 +32,7 @@ def _is_our_own(record: logging.LogRecord) -> bool:
 REQUEST_LOG = logging.getLogger(__name__)
 REQUEST_LOG.addFilter(_is_our_own)
 ws_logger.addFilter(lambda _: False)
-"""It says which protocols a client asked for: text that the client sent."""
+"""Logs the protocols that a client requested, which is text that the client sent."""
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def limited_log(
 ) -> Iterator[None]:
     """Write warnings and errors of all rooms and libraries to ``stream``, by default standard error.
 
-    Of each place in the code ``entries`` a minute are written; ``clock`` gives seconds.
+    Each place in the code may write ``entries`` a minute; ``clock`` returns seconds.
     """
     rates: defaultdict[tuple[str, int], LineRate] = defaultdict(lambda: LineRate(entries, clock=clock))
     handler = logging.StreamHandler(stream)

@@ -1,11 +1,11 @@
 """How many requests a second each caller may make: a bucket of requests that refills steadily.
 
 A caller is the name of a token, else the client's address; of IPv6 the network of 64 bits that a client draws its
-addresses from. A request is an HTTP request or a JSON-RPC message over a WebSocket; a batch counts as the requests in
-it. Messages of WAMP sessions are not counted.
+addresses from. A request is an HTTP request or a JSON-RPC message over a WebSocket; each request in a batch
+counts. Messages of WAMP sessions are not counted.
 
 Law: memory is bounded. Beyond ``MOST_CALLERS`` the caller that was quiet for longest is forgotten; a bucket is full
-again after ``BURST_SECONDS``. A system clock that is set changes nothing.
+again after ``BURST_SECONDS``. Setting the system clock has no effect.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class RateExceeded:
 
 
 Admission = Callable[[int], RateExceeded | None]
-"""Takes a number of requests of a caller who is known, all of them or none."""
+"""Admits a number of requests of a known caller, all or none."""
 
 
 class RequestRates:
@@ -57,7 +57,7 @@ class RequestRates:
         return len(self._full_at)
 
     def take(self, caller: str, count: int = 1) -> RateExceeded | None:
-        """Take ``count`` requests out of a caller's bucket; return why not where it holds fewer."""
+        """Take ``count`` requests out of a caller's bucket; return the refusal if it holds fewer."""
         now = self._clock.passed_ns()
         full_at = max(self._full_at.pop(caller, now), now)
         missing_ns = full_at + count * self._step_ns - now - self._burst_ns

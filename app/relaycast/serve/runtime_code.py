@@ -83,7 +83,7 @@ class RuntimeCode:
         return RuntimeView(self, self._states, at)
 
     def check_value(self, key: bytes, value: bytes | None) -> None:
-        """Refuse nothing: what a value means is up to the runtime."""
+        """Accept everything: only the runtime knows what a value means."""
 
     def take_over(self, code: bytes | None) -> None:
         if code is None:

@@ -40,12 +40,12 @@ CLOSING_SECONDS = 2.0
 """How long requests that are under way have when the server stops."""
 
 KEEP_ALIVE_SECONDS = 75.0
-"""For the next request over a connection, longer than proxies keep one; the gate bounds the time for the first."""
+"""Time for the next request on a connection, longer than proxies keep one; the gate limits the first."""
 
 MOST_PORT = 65_535
 
 CERTIFICATE, PRIVATE_KEY = b"CERTIFICATE-----", b"PRIVATE KEY-----"
-"""What the first lines of PEM end with, of every kind of either."""
+"""Ends of the first lines of PEM, of every kind of certificate and key."""
 
 
 class Server:
@@ -122,7 +122,7 @@ class Server:
             shutdown_timeout=CLOSING_SECONDS,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             handle_signals=False,
-            auto_decompress=False,  # a small body may stand for gigabytes
+            auto_decompress=False,  # a small body may expand to gigabytes
         )
         await runner.setup()
         assert runner.server is not None
@@ -163,8 +163,8 @@ class Server:
     async def stop(self) -> None:
         """Stop the clock, end all connections, close the port; deliveries end or are kept for the next start.
 
-        All of it is done whatever fails, and a failure is raised at the end. That of the clock is raised by
-        ``wait`` alone.
+        All of it is done even if a step fails; the failure is raised at the end. That of the clock is raised only by
+        ``wait``.
         """
         async with AsyncExitStack() as closing:  # the last callback comes first
             if self.gateway is not None:
@@ -223,7 +223,7 @@ def _no_passphrase() -> str:
 
 
 def _ensure_pem(option: str, file: str, mark: bytes, expected: str, other_mark: bytes, other: str) -> None:
-    """Raise ``BadInput`` where a file has no block of PEM with this ``mark``."""
+    """Raise ``BadInput`` if a file has no PEM block with this ``mark``."""
     try:
         held = Path(file).read_bytes()
     except OSError as error:

@@ -1,8 +1,8 @@
-"""A WebSocket that speaks JSON-RPC: one task reads requests, one writes what waits in the session's outbox.
+"""A WebSocket that speaks JSON-RPC: one task reads requests, one writes the messages of the session's outbox.
 
-Law: the end of either task ends the other. The reader may wait for room in the outbox, where no end of the connection
-reaches it, so the writer closes the outbox when it can write no more. While a request takes long, the reader reads one
-message ahead: a ping gets its pong, and a client that closes the connection is seen to leave.
+Law: the end of either task ends the other. While the reader waits for room in the outbox it does not see the
+connection end, so the writer closes the outbox when it can no longer write. During a long request, the reader reads
+one message ahead: a ping gets its pong, and a client that closes the connection is noticed.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ async def serve_socket(
 ) -> web.StreamResponse:
     """Answer a client until it leaves, falls behind, or the server stops; ``admit`` bounds its messages a second.
 
-    Raises an ``HTTPException`` for a handshake against the rules.
+    Raises an ``HTTPException`` for an invalid handshake.
     """
     socket = web.WebSocketResponse(
         heartbeat=HEARTBEAT_SECONDS,
@@ -57,7 +57,7 @@ async def serve_socket(
         while True:
             reading, ahead = ahead, None
             message = await (reading or socket.receive())
-            if message.type in CLOSES or has_left(request):  # nobody reads the answers to what is left
+            if message.type in CLOSES or has_left(request):  # the client no longer reads answers
                 break
             if message.type in {WSMsgType.TEXT, WSMsgType.BINARY}:
                 too_fast = admit(1)

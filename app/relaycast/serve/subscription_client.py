@@ -60,7 +60,7 @@ class SubscriptionClient:
         return BadInput(f"--url {self.url}", detail, "a request that the server takes")
 
     def stranger(self) -> BadInput:
-        """Return the refusal of an answer that no manager gives."""
+        """Return the refusal of an answer with unexpected members."""
         return BadInput(
             f"--url {self.url}", "an answer of another kind", "a server of relaycast with --face cloudevents"
         )

@@ -1,6 +1,6 @@
 """``out/<run-id>/``: the files of a run, all of them or none.
 
-Law: files are written beside their place and moved there together, once they are on disk. A run that stops half way
+Law: files are written next to their place and moved there together, once they are on disk. A run that stops half way
 leaves the folder as it was, and the same run replaces its files with the same bytes.
 """
 

@@ -137,9 +137,9 @@ def unused_nodes(proof: StorageProof, root: bytes, keys: Iterable[bytes]) -> tup
 
 
 def check_root(nodes: Sequence[bytes], root: bytes | None) -> None:
-    """Raise ``RootMismatch`` where no node has the root, and ``InvalidNode`` where that node does not decode.
+    """Raise ``RootMismatch`` if no node has the root, and ``InvalidNode`` if that node does not decode.
 
-    Without a root one node must decode, for what leads to no other and does not decode is no root.
+    Without a root, at least one node must decode: otherwise none of them can be a root.
     """
     if root is None:
         if nodes and not any(_decoded(node) is not None for node in nodes):

@@ -73,8 +73,8 @@ def decode(
     """Return the arguments of a message at ``types``: definitions and a list such as ``(nat, opt text)``.
 
     A quota bounds the values that are kept or skipped: each costs 1, a record 1 more for each field.
-    ``largest_head`` bounds the bytes of the message's types. ``is_strict`` refuses what does not fit below an ``opt``,
-    and names the field. ``CandidError`` for a message that is malformed, does not fit or exceeds a bound.
+    ``largest_head`` bounds the bytes of the message's types. ``is_strict`` refuses a value of another type in an
+    ``opt``, and names the field. ``CandidError`` for a message that is malformed, does not fit or exceeds a bound.
     """
     if type(data) is not bytes:
         if not isinstance(data, bytearray | memoryview):
@@ -331,7 +331,7 @@ class _Plan:
         return read
 
     def _field(self, asked: Label, wire: int) -> Read:
-        """Return how a field is read; a strict reading names an ``opt`` that does not fit."""
+        """Return how a field is read; a strict reading names an ``opt`` of another type."""
         plain = self.read_of(wire, asked.of)
         if not self._is_strict or not has_null(self._nodes, asked.of):
             return plain

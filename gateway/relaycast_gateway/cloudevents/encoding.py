@@ -43,7 +43,7 @@ STRUCTURED_TYPE = "application/cloudevents+json; charset=utf-8"
 CONTENT_TYPE = "datacontenttype"
 
 AMQP_PREFIXES = ("cloudEvents_", "cloudEvents:")
-"""Receivers read both. The first one is a name of JMS, too, and is sent by default."""
+"""Receivers read both. The first one, the default, is also a valid JMS name."""
 
 MESSAGES_KEPT = 256
 """The newest messages of each form."""

@@ -3,7 +3,7 @@
 | attribute | from the record |
 |---|---|
 | ``id`` | ``event_id`` as Crockford Base32 |
-| ``source`` | ``source_uri``: the path of a chain, else ``/principal/``, the text of the principal and the namespace |
+| ``source`` | ``source_uri``: the path of a chain, else ``/principal/PRINCIPAL/NAMESPACE`` |
 | ``type`` | ``namespace`` |
 | ``subject`` | ``subject``, where there is one |
 | ``time`` | ``occurred_ns`` |

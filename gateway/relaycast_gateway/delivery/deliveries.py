@@ -33,7 +33,7 @@ GRACE_SECONDS = 5.0
 """Attempts in flight have this long to end when delivery stops."""
 
 READ_AGAIN_SECONDS = 1
-"""How long delivery waits after the log could not be read."""
+"""Delay after the log could not be read."""
 
 _LETTERS_AT_A_TIME = 1_000
 
@@ -251,7 +251,7 @@ class EventDeliveries:
         try:
             self._feed.step()
         except (sqlite3.Error, OSError, UnusableLog) as error:
-            _LOGGER.error("events cannot be read, and are tried again in %d s: %s", READ_AGAIN_SECONDS, error)
+            _LOGGER.error("cannot read events, next try in %d s: %s", READ_AGAIN_SECONDS, error)
             self._is_working = True
             self._clock.call_later(READ_AGAIN_SECONDS, self._work)
             return

@@ -94,7 +94,7 @@ class HttpSender:
         return self._pace.take_turn()
 
     def turn_ended(self) -> None:
-        """Let the next message ask, where there is no grant yet."""
+        """Let the next message ask for the grant, if there is none yet."""
         self._pace.asked()
 
     async def close(self) -> None:

@@ -26,7 +26,7 @@ LEAST_BUFFER = 16
 
 
 def says(error: Exception) -> str:
-    """Return why an event cannot be delivered; what other errors say may show a secret."""
+    """Return why an event cannot be delivered; texts of other errors may contain a secret."""
     return str(error) if type(error) is ValueError else type(error).__name__
 
 

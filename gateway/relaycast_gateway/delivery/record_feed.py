@@ -61,7 +61,7 @@ class RecordFeed:
     def step(self) -> None:
         """Hand out one page of new records, and bring some lanes that are behind forward.
 
-        Raises what the log raises; no lane has lost its place then.
+        Raises the errors of the log; every lane keeps its place.
         """
         page = self._recent.next_page() if self._log.last_seq > self.head else ()
         if page:
@@ -93,7 +93,7 @@ class RecordFeed:
             self._on_fed(lane)
 
     def _bring_forward(self, lane: Lane, records: Sequence[EventRecord]) -> int:
-        """Fill the buffer of a lane that is behind with records; return how many were looked at."""
+        """Fill the buffer of a lane that is behind with records; return how many were read."""
         start = self._log.history_start
         if lane.scanned + 1 < start:
             lane.pass_over(min(start - 1, self.head))

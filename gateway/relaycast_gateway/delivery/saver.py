@@ -2,7 +2,7 @@
 
 Nothing waits for a group: an acknowledgement that was not yet written is at worst followed by a second delivery.
 INVARIANT: groups are written in the order in which they were collected; one that the disk refused is written before
-the next. A defect costs its group alone: it is logged, and the saver goes on.
+the next. An unexpected error loses its group alone: it is logged, and the saver continues.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class GroupSaver:
                 while not await self._written():
                     await self._clock.sleep(RETRY_SECONDS)
             except Exception:
-                _log.exception("delivery store: a group is not written")
+                _log.exception("delivery store: a group was not written")
 
     async def _written(self) -> bool:
         try:

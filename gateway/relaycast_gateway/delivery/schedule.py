@@ -12,7 +12,7 @@ from relaycast_gateway.clock import SECOND
 from relaycast_gateway.delivery.order import RetryPolicy
 
 MOST_RETRY_AFTER = 7 * 86_400.0
-"""Seconds. A peer's wait is honoured in full up to here; a longer one counts as this."""
+"""Seconds. A longer wait that a peer asks for is cut to this."""
 
 _SECONDS = re.compile(r"[0-9]+")
 _MOST_DOUBLINGS = 60

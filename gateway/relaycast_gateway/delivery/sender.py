@@ -74,5 +74,5 @@ class PacedSender(Sender, Protocol):
         ...
 
     def turn_ended(self) -> None:
-        """Take note that an attempt ended, sent or not."""
+        """Record that an attempt ended, sent or not."""
         ...

@@ -101,7 +101,7 @@ class SendersInUse:
         return 0.0 if paced is None else paced.take_turn()
 
     def turn_ended(self, subscription_id: str) -> None:
-        """Tell the sender that an attempt ended, sent or not."""
+        """Report to the sender that an attempt ended, sent or not."""
         use = self._uses.get(subscription_id)
         if use is not None and use.paced is not None:
             use.paced.turn_ended()

@@ -24,10 +24,10 @@ IpNetwork = IPv4Network | IPv6Network
 LookUp = Callable[[str, int], list[str]]
 
 LOOK_UP_SECONDS = 5.0
-"""A name that takes longer counts as one that does not resolve."""
+"""A look-up that takes longer counts as failed."""
 
 LOOK_UPS_AT_ONCE = 64
-"""Names resolved at a time, in threads of their own: slow ones hold up nothing else."""
+"""Names resolved at a time, each in its own thread, so that slow ones block nothing else."""
 """Resolves a name to the texts of its addresses; ``OSError`` where it has none."""
 
 _REFUSED_RANGES: tuple[tuple[IpNetwork, str], ...] = tuple(
@@ -146,7 +146,7 @@ class SinkGuard:
         self._look_up_seconds = look_up_seconds
         self._pool = ThreadPoolExecutor(LOOK_UPS_AT_ONCE, "sink-names")
         self._asked: dict[tuple[str, int], Future[list[tuple[str, int]]]] = {}
-        """Names that are being resolved: each one takes one thread, however many wait for it."""
+        """Names being resolved: one thread each, however many callers wait."""
 
         for entry in allow:
             self._add(entry)
@@ -177,7 +177,7 @@ class SinkGuard:
         return [(text, port) for text in found]
 
     async def resolve(self, host: str, port: int) -> list[tuple[str, int]]:
-        """Do as ``addresses`` does, without blocking; ``OSError`` also for a name that takes too long."""
+        """Non-blocking ``addresses``; ``OSError`` also for a name that takes too long."""
         literal = self.judge_literal(host, port)
         if literal is not None:
             return [(literal, port)]

@@ -69,7 +69,7 @@ class Wire(Protocol):
         ...
 
     def passed_ns(self) -> int:
-        """Return nanoseconds since some moment: what intervals are measured with. This clock is never set."""
+        """Return monotonic nanoseconds, for intervals. This clock is never set."""
         ...
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Alarm:

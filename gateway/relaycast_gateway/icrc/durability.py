@@ -18,7 +18,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Durability:
-    """Flushes ``store``, at once or once for all that happens at the same moment; one flush at a time."""
+    """Flushes ``store``, at once or batched per turn; one flush at a time."""
 
     def __init__(self, store: IcrcStore, wire: Wire) -> None:
         self._store = store
@@ -43,7 +43,7 @@ class Durability:
         self._schedule(0.0)
 
     def flush(self) -> None:
-        """Begin to flush, and call back all that waits by now when that is done; later where the disk refuses."""
+        """Start a flush, and call the waiting callbacks when it is done; if the disk refuses, after a later flush."""
         if self._is_closed:
             return
         if self._is_flushing:
@@ -64,7 +64,7 @@ class Durability:
             return
         error = future.exception()
         if error is not None:
-            _LOGGER.error("canisters' store: cannot be written: %s", error)
+            _LOGGER.error("cannot write the store of the canisters: %s", error)
             self.failures += 1
             self._waiting = waiting + self._waiting
             self._schedule(RETRY_SECONDS)

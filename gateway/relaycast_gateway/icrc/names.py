@@ -47,10 +47,10 @@ REPLAY_RATE = "icrc77:limit:rate"
 """Ours: a Nat, the most events that a publisher replays in a second."""
 
 REPLAY_SENT = "icrc77:replay:stats:sent"
-"""Ours: a Nat, notifications of a replay that its requester was sent, each once."""
+"""Ours: a Nat, the number of a replay's notifications sent to its requester, each counted once."""
 
 REPLAY_SKIPPED = "icrc77:replay:stats:skipped"
-"""Ours: a Nat, events of a replay that were left out: they cannot be read, do not fit their hash, or are refused."""
+"""Ours: a Nat, the number of a replay's events left out: unreadable, not matching their hash, or refused."""
 
 REPLAY_REGISTERED = "icrc77:replay:stats:registered"
 

@@ -1,10 +1,10 @@
 """Where canisters keep their state: one sqlite file beside the log, or memory.
 
-Law: ``put`` and ``delete`` are seen by ``get`` and ``items`` at once. When ``flush`` returns, or what ``flush_soon``
-returned is done, all that was noted before by all canisters is durable; if the process dies earlier, none of it is.
-So a canister that answers after a flush never forgets what it answered, and what several canisters note together stands
-together. Flushes follow one another in the order in which they were asked for. The file may hold the addresses of
-subscribers: nobody but its owner may read it.
+Law: ``put`` and ``delete`` are visible to ``get`` and ``items`` at once. When ``flush`` returns, or the future of
+``flush_soon`` is done, all earlier changes of all canisters are durable; if the process dies earlier, none of them is.
+So a canister that answers after a flush never loses the state behind its answer, and changes that several canisters
+make together are kept together. Flushes run in the order in which they were requested. The file may hold the addresses
+of subscribers: only its owner may read it.
 """
 
 import logging
@@ -68,7 +68,7 @@ class IcrcStore:
         self._connection = connection
         self._noted: Notes = {}
         self._flushing: Notes = {}
-        """What the flush under way writes, or the last one that failed."""
+        """Changes that the current flush writes, or that the last one failed to write."""
 
         self._under_way: Future[None] | None = None
         self._writer = None if place == MEMORY else ThreadPoolExecutor(1, "icrc-store")
@@ -128,7 +128,7 @@ class IcrcStore:
         self._noted[table, key] = None
 
     def take_back(self, table: str) -> None:
-        """Forget what was noted of a table since the last flush."""
+        """Discard the changes of a table since the last flush."""
         self._settle()
         self._noted = {place: value for place, value in self._noted.items() if place[0] != table}
 
@@ -148,9 +148,9 @@ class IcrcStore:
         self._noted.clear()
 
     def flush_soon(self) -> "Future[None]":
-        """Make all that was noted durable, in another thread where the store is a file.
+        """Make all changes durable, in another thread if the store is a file.
 
-        What is noted meanwhile belongs to the next flush. The future has ``sqlite3.Error`` where the disk refuses.
+        Changes made meanwhile belong to the next flush. The future raises ``sqlite3.Error`` if the write fails.
         """
         self._settle()
         for callback in self._before_flush:
@@ -168,14 +168,14 @@ class IcrcStore:
         return self._under_way
 
     def _settle(self) -> None:
-        """Wait for the flush under way; where it failed, what it held is noted still."""
+        """Wait for the current flush; if it failed, its changes are still pending."""
         if self._under_way is not None:
             if self._under_way.exception() is not None:
                 self._noted = self._flushing | self._noted
             self._flushing, self._under_way = {}, None
 
     def _write(self, noted: "Notes") -> None:
-        """Write in one transaction, many rows a statement: the interpreter's lock is taken anew for each of them."""
+        """Write in one transaction, many rows a statement, because each statement takes the GIL again."""
         if not noted:
             return
         gone = [place for place, value in noted.items() if value is None]

@@ -54,7 +54,7 @@ class Subnet:
         return self._now_ns
 
     def set_clock(self, by_ns: int) -> None:
-        """Set the time forward, or back, as an operator does; alarms ring when they would have."""
+        """Move the system time forward or back, as an operator does; alarms keep their due times."""
         self._set_by_ns += by_ns
 
     def add(self, canister: Canister) -> None:

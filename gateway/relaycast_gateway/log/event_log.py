@@ -74,7 +74,7 @@ class EventLog:
     ) -> "EventLog":
         """Open or make the log in the file ``path``; without one it is in memory and ends with ``close``.
 
-        ``first_seq`` is the number of its first event, where the file never had one.
+        ``first_seq`` is the number of the first event of a log that never had one.
         Raises ``UnusableLog`` for a file that is damaged or no event log, and ``WorkFolderInUse`` where another
         process has it open.
         """
@@ -177,7 +177,7 @@ class EventLog:
     def read_sound(
         self, after: int = 0, *, limit: int, before: int | None = None, namespaces: Collection[str] | None = None
     ) -> list[EventRecord | DamagedEvent]:
-        """Return what ``read`` returns, with a ``DamagedEvent`` in the place of each event that cannot be decoded."""
+        """Read like ``read``, with a ``DamagedEvent`` in the place of each event that cannot be decoded."""
         found: list[EventRecord | DamagedEvent] = []
         while len(found) < limit:
             try:

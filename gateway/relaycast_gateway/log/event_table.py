@@ -90,9 +90,9 @@ class _Connection:
 
 
 class EventTable:
-    """The tables of ``file``, whose first event is ``first_seq`` where it never had one.
+    """The tables of ``file``; ``first_seq`` numbers the first event of a file that never had one.
 
-    Raises ``UnusableLog`` for a file that is damaged or something else.
+    Raises ``UnusableLog`` for a file that is damaged or not an event log.
     """
 
     def __init__(self, file: Path, first_seq: int = 1) -> None:

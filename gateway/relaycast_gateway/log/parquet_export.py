@@ -12,7 +12,7 @@
 | ``namespace``, ``topic``, ``subject`` | string | ``topic`` is that of WAMP |
 | ``source`` | string | the CloudEvents source; unique together with ``id`` |
 | ``principal`` | string | text of the producer's principal |
-| ``data`` | string | JSON, as of ``icrc16``; of data without such a form ``{"$Unreadable": REASON}`` |
+| ``data`` | string | JSON, as in ``icrc16``; data without such a form is ``{"$Unreadable": REASON}`` |
 | ``headers`` | string | JSON: an array of [name, value], in order; a name may come again |
 | ``visibility`` | string | JSON object of the limits; null where everybody may see the event |
 | ``hash`` | binary | BLAKE2b-256 of the record in its stored form (``record_hash``) |
@@ -124,7 +124,7 @@ def _row(record: EventRecord, ordinal: int) -> dict[str, Any]:
 
 
 def _readable(value: Icrc16) -> Any:
-    """Return the JSON of a value, or of why it has none: logs of earlier versions may hold such values."""
+    """Return a value as JSON, or the reason if it has no such form (from a log of an earlier version)."""
     try:
         return to_json(value)
     except ValueError as error:

@@ -145,7 +145,7 @@ def _encoded(value: Any, large: "Callable[[int], msgspec.msgpack.Ext] | None" = 
 
 
 def _with_extensions(value: Any, large: Callable[[int], msgspec.msgpack.Ext]) -> Any:
-    """Return a copy in which each number beyond 64 bits is the extension that ``large`` makes of it."""
+    """Return a copy in which ``large`` replaces each number beyond 64 bits by an extension."""
     if isinstance(value, tuple):
         return tuple(_with_extensions(each, large) for each in value)
     return large(value) if isinstance(value, int) and not _LEAST <= value <= _MOST else value

@@ -65,7 +65,7 @@ class WampUser:
     """Where given, ``key`` is the derived one."""
 
     principal: bytes | None = None
-    """Whom access lists know a bearer of a token as; else it follows from realm and name."""
+    """The principal of a bearer of a token in access lists; without one, realm and name determine it."""
 
     @classmethod
     def of(
@@ -89,7 +89,7 @@ class WampUser:
 
     @classmethod
     def of_token(cls, authid: str, authrole: str, token: str, principal: bytes | None = None) -> "WampUser":
-        """Return the user whose ticket and whose secret is ``token``, and who is known as ``principal``."""
+        """Return a user with ``token`` as ticket and secret, and with ``principal``."""
         return replace(cls.of(authid, authrole, ticket=token, secret=token), principal=principal)
 
     @property

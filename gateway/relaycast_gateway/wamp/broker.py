@@ -238,7 +238,7 @@ class Broker:
         )
 
     def _allowed(self, namespace: str, allows: Callable[[Identity], bool] | None) -> Callable[[Identity], bool] | None:
-        """Add the lists of a namespace to what else decides about receivers."""
+        """Add the lists of a namespace to the other rules for receivers."""
         permits = self._access.receivers(namespace)
         if permits is None:
             return allows
@@ -266,7 +266,7 @@ class Broker:
         if pattern.match is Match.EXACT:
             permits = self._access.receivers(self._prefix + pattern.uri)
             if permits is not None and not permits(session.identity.principal):
-                raise WampError(NOT_AUTHORIZED, f"the subscribers of {pattern.uri} are listed, and you are not")
+                raise WampError(NOT_AUTHORIZED, f"you are not on the list of subscribers of {pattern.uri}")
         if self.subscriptions.count(session) >= MOST_SUBSCRIPTIONS_OF_A_SESSION:
             says = f"a session may have at most {MOST_SUBSCRIPTIONS_OF_A_SESSION} subscriptions"
             raise WampError(UNAVAILABLE, says)
@@ -285,7 +285,7 @@ class Broker:
         if not granted.is_allowed:
             raise WampError(NOT_AUTHORIZED, f"{identity.authrole} may not publish to {topic}")
         if not self._access.may_publish(route.log_topic, identity.principal):
-            raise WampError(NOT_AUTHORIZED, f"the publishers of {topic} are listed, and you are not")
+            raise WampError(NOT_AUTHORIZED, f"you are not on the list of publishers of {topic}")
 
         publisher = identity.disclosed("publisher") if options.disclose_me or granted.discloses else None
         details = {**(publisher or {}), **options.passed_on} if publisher or options.passed_on else _NO_DETAILS

@@ -3,7 +3,7 @@
 Law: the topic stands in the details of every subscription to a pattern. A publisher is named only where the
 publication disclosed it, then and in the history alike. An event that no WAMP client published has what WAMP has no
 word for in members of its own: ``_source`` and ``_event_id`` (Crockford Base32), together unique, ``_time`` (when it
-happened), ``_subject``. An event whose payload WAMP has no form for is shown without one, and ``_unreadable`` says why.
+happened), ``_subject``. An event whose payload WAMP cannot represent has none; ``_unreadable`` is the reason.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ PUBLISHER = "wamp:publisher"
 """The header with the members that name a disclosed publisher."""
 
 OWN_HEADERS = "wamp:"
-"""Beginning of all headers of an event that a WAMP client published."""
+"""Prefix of all headers of an event that a WAMP client published."""
 
 OPTIONS = "wamp:options"
 """The header with what receivers need to read a payload that is passed through."""
@@ -48,7 +48,7 @@ def recorded_details(record: EventRecord) -> Details:
 
 
 def recorded_event(record: EventRecord) -> tuple[Details, Arguments, Details | None]:
-    """Return details, args and kwargs of a stored event; logs of earlier versions may hold one that is unreadable."""
+    """Return details, args and kwargs of a stored event, which may be unreadable in a log of an earlier version."""
     try:
         return recorded_details(record), *payload_of(record)
     except ValueError as error:

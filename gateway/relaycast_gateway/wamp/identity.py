@@ -16,11 +16,11 @@ class Identity:
     authmethod: str = "anonymous"
     authprovider: str = "static"
     fixed_principal: bytes | None = field(default=None, repr=False)
-    """That of the token that it was authenticated by."""
+    """The principal of the token that authenticated it."""
 
     @property
     def principal(self) -> bytes:
-        """Whom the lists of publications know it as."""
+        """Its principal in the lists of publications."""
         return self.fixed_principal or client_principal(self.realm, self.authid)
 
     def disclosed(self, prefix: str) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """The types of the options and details that clients send, by message.
 
-Law: an option of a known name and another type is a protocol violation; unknown names are ignored. What a text or a
-number means is for who uses it. Source: WAMP specification, "Basic Profile" and "Advanced Profile".
+Law: a known option with a value of the wrong type is a protocol violation; unknown names are ignored. The user of an
+option checks the meaning of its value. Source: WAMP specification, "Basic Profile" and "Advanced Profile".
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ LONGEST_SHOWN = 60
 
 
 class OptionType(NamedTuple):
-    """What a value has to be."""
+    """The expected type of a value, and its check."""
 
     says: str
     fits: Callable[[Any], bool]
@@ -90,7 +90,7 @@ OPTION_TYPES: Mapping[type[WampMessage], Mapping[str, OptionType]] = {
 
 
 def check_options(message: WampMessage) -> None:
-    """Raise ``WampProtocolError`` for an option of another type. In HELLO ``null`` is a detail that is absent."""
+    """Raise ``WampProtocolError`` for a value of the wrong type. In HELLO, ``null`` means that a detail is absent."""
     types = OPTION_TYPES.get(type(message))
     if types is None:
         return

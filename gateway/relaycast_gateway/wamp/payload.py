@@ -68,7 +68,7 @@ def data_of(args: Arguments, kwargs: Details | None) -> tuple[Icrc16, Headers]:
 
 
 def payload_of(record: EventRecord) -> tuple[Arguments, Details | None]:
-    """Return args and kwargs of an event, of a WAMP client or not; ``ValueError`` where WAMP has no form for them."""
+    """Return args and kwargs of an event of any face; ``ValueError`` if WAMP cannot represent them."""
     data = record.data
     if record.headers:
         mark = record.header(PAYLOAD)

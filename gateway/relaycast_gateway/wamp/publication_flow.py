@@ -27,17 +27,17 @@ from relaycast_gateway.wamp.messages import Arguments, Details
 from relaycast_gateway.wamp.publication_options import PublicationOptions
 
 LEAST_BYTES = 512
-"""That a publication counts as; a longer one counts as its message."""
+"""Smallest number of bytes that a publication counts as; a longer one counts as its message."""
 
 PAUSE_AT = 4 << 20
 MOST_WAITING = 32 << 20
-"""Bytes; the log itself makes writers wait at 64 MiB, and the event loop must not."""
+"""Bytes; below the 64 MiB at which the log makes writers wait, because the event loop must not wait."""
 
 BYTES_OF_A_STEP = 512 << 10
-"""Of publications, delivered in one turn of the event loop, and the rest of a batch."""
+"""Bytes of publications delivered in one turn of the event loop, plus the rest of a batch."""
 
 RECORDS_OF_A_STEP = 512
-"""Events of others that are read back in one turn of the event loop, of ``BYTES_OF_A_STEP`` at most."""
+"""Events of other faces read in one turn of the event loop, at most ``BYTES_OF_A_STEP`` of them."""
 
 ROWS_A_LOOK = 65_536
 """Events of others whose topics are looked at together."""
@@ -302,7 +302,7 @@ class PublicationFlow:
         return True
 
     def _fitting(self, wanted: Sequence[int]) -> int:
-        """Return how many of these events one turn of the event loop reads, the first one at least."""
+        """Return how many of these events one turn of the event loop reads, at least one."""
         if not wanted:
             return 0
         first, sizes = self._log.sizes(wanted[0], wanted[-1] + 1)

@@ -44,9 +44,9 @@ from relaycast_gateway.wamp.messages import (
 )
 
 DEEPEST = 256
-"""Lists and dicts inside one another, in a message.
+"""Maximum nesting of lists and dicts in a message.
 
-Data of an event are 64 deep at most. Some levels become two or three here, and a result of a history holds events.
+Data of an event nest at most 64 deep. Some levels become two or three here, and a history result wraps events.
 """
 
 MOST_NUMBER_BYTES = 1_024
@@ -297,12 +297,12 @@ def _cbor_natural(number: int) -> bytes:
 
 
 UINT8_ARRAY = 64
-"""Tag of the bytes that CBOR's libraries for JavaScript send."""
+"""The tag of bytes from JavaScript's CBOR libraries."""
 
 
 def _refusal_of(tag: int) -> Callable[[Any, bool], NoReturn]:
     def refuse(_content: Any, _: bool) -> NoReturn:
-        raise WampProtocolError(f"expected plain values, got the tag {tag} of CBOR")
+        raise WampProtocolError(f"expected plain values, got CBOR tag {tag}")
 
     return refuse
 
@@ -314,7 +314,7 @@ def _content(content: Any, _: bool) -> Any:
 def _refuse_tag(tag: cbor2.CBORTag, _: bool) -> Any:
     if tag.tag == UINT8_ARRAY and type(tag.value) is bytes:
         return tag.value
-    raise WampProtocolError(f"expected plain values, got the tag {tag.tag} of CBOR")
+    raise WampProtocolError(f"expected plain values, got CBOR tag {tag.tag}")
 
 
 def _big_number(content: Any, _: bool) -> int:
@@ -333,7 +333,7 @@ _TAGS: dict[int, Callable[[Any, bool], Any]] = {
     3: _big_negative_number,
     **{it: _refusal_of(it) for it in (4, 5, 25, 28, 29, 30, 35, 36, 37, 100, 256, 258, 260, 261, 1004, 43_000)},
 }
-"""What cbor2 would make values of its own of; it gives other tags to ``_refuse_tag``."""
+"""Tags that cbor2 decodes itself; it passes other tags to ``_refuse_tag``."""
 
 _SERIALIZERS: dict[str, Serializer] = {it.name: it for it in (JsonSerializer(), MsgpackSerializer(), CborSerializer())}
 SERIALIZER_NAMES: Sequence[str] = tuple(_SERIALIZERS)

@@ -143,7 +143,7 @@ class Session:
 
         self.is_open = False
         self.message_bytes = 0
-        """Length of the message that is being handled."""
+        """Length of the current message in bytes."""
 
         self._state = SessionState.NEW
         self._decode = serializer.decode

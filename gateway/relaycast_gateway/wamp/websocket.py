@@ -20,7 +20,7 @@ from relaycast_gateway.wamp.serializers import SERIALIZER_NAMES, serializer_name
 SUBPROTOCOLS = {f"wamp.2.{name}": name for name in SERIALIZER_NAMES}
 
 LOOK_SECONDS = 1.0
-"""Between two looks whether a client is there that nothing is taken from; aiohttp does not call back when it leaves."""
+"""Interval at which a paused client is checked for having left; aiohttp has no callback for it."""
 
 _TEXT = 0x81
 _BINARY = 0x82
@@ -103,7 +103,7 @@ class WebSocketLink(BufferedLink):
                 await self._closing
 
     async def _until_released(self) -> None:
-        """Wait while the session wants nothing or the client does not take its answers; not for one that has left."""
+        """Wait while the session accepts no messages or the client reads no answers; not if the client has left."""
         with suppress(ConnectionResetError):
             await self.drain()
         assert self._transport is not None

@@ -85,7 +85,7 @@ class ChainCode(Protocol):
         """Return the chain as the pool sees it."""
 
     def check_value(self, key: bytes, value: bytes | None) -> None:
-        """Raise ``ValueError`` for a value of the top trie that the code could not read; ``None`` removes the key."""
+        """Raise ``ValueError`` for a value in the top trie that the code cannot read; ``None`` removes the key."""
 
     def take_over(self, code: bytes | None) -> None:
         """Let the next block be that of other ``code``, which somebody writes into storage; ``ValueError`` for none."""

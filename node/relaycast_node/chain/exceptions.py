@@ -5,12 +5,12 @@
     RelaycastError
     ├── ChainRefusal
     │   ├── UnknownBlock          no block with this hash
-    │   ├── CannotGoBack          the chains cannot stand there
+    │   ├── CannotGoBack          the chains cannot return there
     │   └── CodeRefused           the chain's code gave no answer
     │       ├── MissingMethod     it has no such method
     │       └── BadCallInput      the method cannot read its input
-    ├── TickFailed                a tick that was taken back
-    └── ChainsHalted              the chains take nothing more
+    ├── TickFailed                a tick that was rolled back
+    └── ChainsHalted              the chains accept no input
 """
 
 from relaycast_trie.exceptions import RelaycastError
@@ -77,7 +77,7 @@ class BadCallInput(CodeRefused):
 
 
 class TickFailed(RelaycastError):
-    """A tick that failed for ``reason`` and was taken back, with the ``dropped`` inputs since the tick before it.
+    """A tick that failed for ``reason`` and was rolled back, with the ``dropped`` inputs since the tick before it.
 
     ``number`` is the relay block that could not be built, ``place`` the file that keeps the dropped inputs, if any.
     """
@@ -95,13 +95,13 @@ class TickFailed(RelaycastError):
         kept = "" if self.place is None else f" (kept in {self.place})"
         return (
             f"relay block {self.number:,} could not be built: {self.reason}; "
-            f"the chains stand at relay block {self.number - 1:,}, "
-            f"{lost + kept if self.dropped else 'nothing was put in since then'}"
+            f"the chains are back at relay block {self.number - 1:,}, "
+            f"{lost + kept if self.dropped else 'there was no input since then'}"
         )
 
 
 class ChainsHalted(RelaycastError):
-    """Chains that take nothing more and build no block until the next start, for ``reason``."""
+    """Chains that accept no input and build no block until the next start, for ``reason``."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

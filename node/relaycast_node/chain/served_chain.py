@@ -240,7 +240,7 @@ class ServedChain:
         return self.code.dry_run(data, self.state_of(block_hash))
 
     def check_storage(self, values: Mapping[bytes, bytes | None], *, child: bytes | None = None) -> None:
-        """Raise ``ValueError`` for what no trie can hold, and for values that the chain's code cannot read.
+        """Raise ``ValueError`` for entries that no trie can hold, and for values that the chain's code cannot read.
 
         ``child`` is the bare name of a child trie.
         """
@@ -273,9 +273,9 @@ class ServedChain:
                 self.code.take_over(values[CODE])
 
     def note(self, header: Header) -> ServedBlock:
-        """Take note of the block that the chain has just sealed, and tell those who listen.
+        """Record the block that the chain has just sealed, and notify the listeners.
 
-        ``finalize`` comes when the tick is whole.
+        ``finalize`` follows when the tick is complete.
         """
         block_hash = header.hash
         changes, child_changes = self._sealed_changes()
@@ -320,7 +320,7 @@ class ServedChain:
     def take_back(
         self, block_hash: bytes, finalized: int, waiting: Iterable[bytes], bans: Mapping[bytes, float]
     ) -> None:
-        """Stand where the chain stood at a kept block, as if nothing had come since; listeners hear of a move.
+        """Restore the state at a kept block, without any later input; listeners are notified of a move.
 
         As ``rewind``, and ``bans`` are those of the pool.
         """

@@ -13,9 +13,9 @@ log.addFilter(LineRate())
 
 
 class Signal(Generic[T]):
-    """Calls all who are connected, in the order in which they came; they may come and go meanwhile.
+    """Calls all connected callbacks in order; they may connect and disconnect meanwhile.
 
-    An exception of one of them is logged and counted in ``failures``. It ends neither the others nor the emitter.
+    An exception in one is logged and counted in ``failures``; the others and the emitter continue.
     """
 
     __slots__ = ("_callbacks", "failures")
@@ -38,7 +38,7 @@ class Signal(Generic[T]):
 
 
 def call_all(callbacks: Iterable[Callable[[T], None]], value: T) -> int:
-    """Call every callback whatever the others do; log those that fail, and return their number."""
+    """Call every callback, even if others fail; log the failures, and return their number."""
     failures = 0
     for callback in callbacks:
         try:

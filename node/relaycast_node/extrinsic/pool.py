@@ -151,7 +151,7 @@ class TransactionPool:
 
     @property
     def listener_failures(self) -> int:
-        """The number of times that a callback of one who follows an extrinsic failed."""
+        """The number of failed callbacks of extrinsic watchers."""
         return self._watchers.failures
 
     @property

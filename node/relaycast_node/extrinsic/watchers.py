@@ -63,7 +63,7 @@ class Watchers:
 
     def __init__(self) -> None:
         self.failures = 0
-        """Times that a callback failed."""
+        """Number of failed callbacks."""
 
         self._callbacks: dict[bytes, list[StatusCallback]] = {}
         self._unfinalized: dict[bytes, tuple[bytes, ...]] = {}

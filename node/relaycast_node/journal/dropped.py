@@ -1,7 +1,7 @@
-"""Inputs that were dropped with a tick that failed, as lines of JSON in a file beside the journal.
+"""Inputs that were dropped with a failed tick, as JSON lines in a file next to the journal.
 
-Law: the file is for people. Nothing reads it back, and its size is bounded: beyond ``MOST_BYTES`` it becomes the old
-one, of which there is one. A long value is cut, and its length is told.
+Law: the file is for people. The program never reads it, and its size is bounded: beyond ``MOST_BYTES`` it replaces the
+one old file. A long value is cut, and its length is added.
 """
 
 import os
@@ -20,10 +20,10 @@ FILE_MODE = 0o600
 MOST_BYTES = 16 * 1024 * 1024
 MOST_TICK_BYTES = MOST_BYTES // 2
 MOST_LINES = 1_000
-"""Inputs of one tick that are written, the newest, in at most ``MOST_TICK_BYTES``; of the others the number."""
+"""Inputs written for one tick: the newest ones, in at most ``MOST_TICK_BYTES``; the others are only counted."""
 
 MOST_LINE_BYTES = MOST_BYTES // 8
-"""Of an input that is longer, a line has the beginning of its JSON as text."""
+"""An input that is longer is cut: its line has the beginning of its JSON as text."""
 
 MOST_VALUE_BYTES = 16_384
 

@@ -103,15 +103,14 @@ class PaceEntry(_Row, frozen=True, tag="pace"):
 class FeedEntry(_Row, frozen=True, tag="feed"):
     """An event log with ``logged`` blocks in it, other chains' counted, when these chains had told of ``told``.
 
-    ``log`` tells it from every other log, ``newest`` is the hash of its newest block of these chains, empty where it
-    has none.
+    ``log`` is the id of the log, ``newest`` the hash of its newest block of these chains, empty if it has none.
     """
 
     log: bytes
     logged: int
     told: int
     newest: bytes | None = None
-    """``None`` in entries of versions that did not note it."""
+    """``None`` in entries of versions that did not record it."""
 
 
 Entry = (
@@ -131,4 +130,4 @@ Entry = (
 )
 
 NO_INPUTS = (BeginEntry, TickEntry, TickDoneEntry, FeedEntry)
-"""Entries that nobody puts into the chains."""
+"""Entries that are not inputs of the chains."""

@@ -67,7 +67,7 @@ def encode_frame(entry: Entry, *, index: int, milliseconds: int, safe: int) -> b
 def whole_frames(data: bytes, *, first: int = 0) -> Iterator[Frame]:
     """Yield the frames of a file up to its end, or to its torn end; raises ``JournalDamaged``.
 
-    ``data`` may begin behind the first frames of the file, with the one whose index is ``first``.
+    ``data`` may skip the first frames of the file; ``first`` is the index of its first frame.
     """
     at, index = 0, first
     while (frame := _frame_at(data, at)) is not None and frame.index == index:

@@ -28,7 +28,7 @@ class InputLog:
         """Bytes of the inputs that came before now, where they are kept."""
 
         self.kept_aside: str | None = None
-        """The file that keeps inputs which were dropped, where there is one."""
+        """The file that keeps dropped inputs, if any."""
 
         self._since_tick = 0
 
@@ -48,7 +48,7 @@ class InputLog:
         self._since_tick = 0
 
     def drop(self, relay_block: int, reason: str) -> int:  # noqa: ARG002
-        """Take back all that was noted since the last tick that passed, and return the number of inputs.
+        """Remove all entries since the last completed tick, and return the number of inputs.
 
         ``relay_block`` could not be built with them, for ``reason``.
         """
@@ -67,7 +67,7 @@ class InputLog:
 
 
 class HaltedLog(InputLog):
-    """Takes no input, for ``reason``: whatever comes raises ``ChainsHalted``."""
+    """Accepts no input, for ``reason``: every input raises ``ChainsHalted``."""
 
     def __init__(self, reason: str, position: int) -> None:
         super().__init__()

@@ -54,7 +54,7 @@ class InputJournal(InputLog):
         self._broken: str | None = None
         self.kept_aside = f"{file.parent.name}/{DROPPED_FILE}"
         self._mark = 0, 0, 0
-        """Place, number of entries and time behind the last tick that passed."""
+        """Offset, number of entries and time after the last completed tick."""
 
         for frame in frames:
             if isinstance(frame.entry, BeginEntry | TickDoneEntry):
@@ -108,9 +108,9 @@ class InputJournal(InputLog):
             self.end(error.reason)
 
     def drop(self, relay_block: int, reason: str) -> int:
-        """Take back all entries since the last tick that passed; they are kept aside in a file beside this one.
+        """Remove the inputs since the last completed tick, and append them to ``kept_aside``.
 
-        What cannot be kept aside is dropped all the same.
+        They are removed even if that file cannot be written.
         """
         place, count, last = self._mark
         since = [it.entry for it in whole_frames(os.pread(self._handle, self.position - place, place), first=count)]
@@ -121,7 +121,7 @@ class InputJournal(InputLog):
             except OSError as error:
                 log.warning("%s cannot be written: %s", self.kept_aside, _reason(error))
         self._cut(place, count, last)
-        with suppress(NotNoted):  # what cannot be noted here is noted at the end, or told again
+        with suppress(NotNoted):  # if this cannot be recorded, it is recorded at the end, or sent again
             for entry in since:
                 if isinstance(entry, FeedEntry):
                     self.note(entry)
@@ -129,7 +129,7 @@ class InputJournal(InputLog):
         return len(dropped)
 
     def end(self, reason: str) -> None:
-        """Note nothing from here on, for ``reason``."""
+        """Refuse all further entries, for ``reason``."""
         self._broken = self._broken or reason
 
     def close(self) -> None:

@@ -60,9 +60,9 @@ class _Replayed(InputLog):
 
 
 class JournalReplay:
-    """Puts entries into chains that stand where the first of them came.
+    """Replays entries on chains in the state before the first one.
 
-    ``kept_aside`` is the file that will keep inputs of a last tick that fails.
+    ``kept_aside`` is the file for the inputs of a last tick that fails.
     """
 
     def __init__(self, live: Live, *, progress: Progress | None = None, kept_aside: str | None = None) -> None:
@@ -70,7 +70,7 @@ class JournalReplay:
         """Ticks that have passed again."""
 
         self.failed: TickFailed | None = None
-        """The last tick, where it fails: the chains stand behind the tick before it, without what came since."""
+        """The last tick, if it failed: the chains are at the tick before it, without later inputs."""
 
         self._live = live
         self._progress = progress
@@ -78,9 +78,9 @@ class JournalReplay:
         self._log.kept_aside = kept_aside
 
     def run(self, frames: Iterable[Frame]) -> None:
-        """Put entries in; raises ``OtherChains``.
+        """Replay entries; raises ``OtherChains``.
 
-        A last tick that never was done may fail: see ``failed``.
+        A last tick that was never completed may fail: see ``failed``.
         """
         live, former = self._live, self._live.log
         live.log = self._log

@@ -136,7 +136,7 @@ def ensure_key(item: StorageItem, key: bytes) -> None:
     rest = key[len(item.prefix) :]
     if isinstance(item, StorageValue):
         if rest:
-            raise ValueError(f"expected 0x{item.prefix.hex()} alone, it holds one value")
+            raise ValueError(f"expected only 0x{item.prefix.hex()}, the key of its one value")
     elif isinstance(item, StorageMap):
         _ensure_hashed(item.hasher, item.key_codec, rest)
     else:
@@ -157,7 +157,7 @@ def _ensure_hashed(hasher: StorageHasher, codec: StorageCodec[Any], hashed: byte
     except (CodecError, ValueError) as error:
         raise ValueError(f"{expected}: {error}") from None
     if hasher.digest(encoded) != hashed:
-        raise ValueError(f"{expected}, the hash is that of another key")
+        raise ValueError(f"{expected}, got the hash of another key")
 
 
 def _attributes(holder: object) -> Iterator[tuple[str, Any]]:

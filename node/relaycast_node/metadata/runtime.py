@@ -23,7 +23,7 @@ PARTS = {CALL: "Call", EVENT: "Event", ERROR: "Error"}
 
 MODULE_ERROR_BYTES = 4
 ITEM_BYTES = 32
-"""What every key of a storage item begins with."""
+"""The prefix of every key of a storage item."""
 
 SHOWN_BYTES = 40
 
@@ -101,9 +101,9 @@ class Runtime:
         return self.codec.decode(self.types.spelled(spelling), data)
 
     def check_value(self, key: bytes, value: bytes | None) -> None:
-        """Raise ``ValueError`` where ``key`` stands under a storage item that has no such key, or no such value.
+        """Raise ``ValueError`` if ``key`` has the prefix of a storage item that has no such key or no such value.
 
-        ``None`` removes the key, which every item allows: pallets take it for their default, or for nothing.
+        ``None`` removes the key, which every item allows: pallets then read the default, or nothing.
         """
         item = self._items.get(key[:ITEM_BYTES])
         if item is None or value is None:

@@ -173,7 +173,7 @@ def _bytes_in(value: Any, place: str) -> bytes:
 
 
 def _changes(new: StorageView, old: StorageView, prefix: bytes, kind: str) -> Iterator[dict[str, object] | None]:
-    """Yield what differs under a prefix, ``None`` after a step."""
+    """Yield the differences under a prefix, ``None`` after a step."""
     after: bytes | None = None
     while True:
         now, then = new.state(), old.state()

@@ -35,8 +35,8 @@ async def new_block(
 ) -> str:
     """Put ``calls`` (extrinsics) into the pool, build blocks, and return the hash of this chain's best block then.
 
-    An object with both is taken too: ``{"count": 2, "calls": [..]}``. Others are served between two of the blocks, and
-    may build blocks or move the head there. No further blocks are built for a client that left.
+    An object with both works too: ``{"count": 2, "calls": [..]}``. Other clients are served between two of the blocks,
+    and may build blocks or move the head. If the client leaves, no further blocks are built.
     """
     if isinstance(count, dict):
         ensure_known("count", count, NEW_BLOCK_OPTIONS)

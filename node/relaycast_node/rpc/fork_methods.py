@@ -20,7 +20,7 @@ GROUP = MethodGroup()
 EXPECTED_BLOCK = "the hash of a block, its number on the best branch, or a negative number of blocks to go back"
 EXPECTED_TIME = "milliseconds since 1970, or a time such as 2026-01-31T12:00:00Z, before 2200-01-01T00:00:00Z"
 LAST_MILLISECOND = 7_258_118_399_999
-"""The end of the year 2199. Event logs count nanoseconds in 64 bits, up to 2262: there is room for later blocks."""
+"""The end of the year 2199. Event logs count nanoseconds in 64 bits, up to 2262, which leaves time for later blocks."""
 
 EXPECTED_SNAPSHOT = "the id of a snapshot"
 

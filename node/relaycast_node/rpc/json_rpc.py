@@ -3,8 +3,8 @@
 Law: whatever comes in, what goes out is an answer of JSON-RPC or nothing at all. Requests without an id are
 notifications of the client, which a node neither answers nor carries out.
 
-Clients take turns, also between the requests of a batch and between the messages of one connection. What is under way
-for a client that left is dropped; what it changed stays.
+Clients take turns, also between the requests of a batch and between the messages of one connection. Work for a client
+that left is dropped; its changes stay.
 """
 
 import logging
@@ -45,7 +45,7 @@ MOST_BATCH = 10_000
 """Requests in one batch."""
 
 FOR_ADMINS = "dev_"
-"""What methods begin with that change all chains, or show what no other node does."""
+"""Prefix of methods that change all chains, or that only this node has."""
 
 Id = str | int | None
 _encoder = msgspec.json.Encoder()
@@ -87,7 +87,7 @@ class JsonRpc:
         self.served = served
 
     async def receive(self, message: bytes | str, session: RpcSession) -> None:
-        """Answer a message into the session's outbox; waits while there is no room, and lets others have their turn."""
+        """Answer a message into the session's outbox; waits while it is full, and lets other clients run."""
         await session.outbox.room()
         answer = await self.answer(message, session)
         if answer is not None:
@@ -96,7 +96,7 @@ class JsonRpc:
         await session.pause()
 
     async def answer(self, message: bytes | str, session: RpcSession) -> bytes | None:
-        """Return the answer to a message in JSON, ``None`` where there is none, or nobody who waits for it."""
+        """Return the answer to a message in JSON, ``None`` if there is none or its client has left."""
         if len(message) > MOST_REQUEST_BYTES:
             return too_big_request()
         data = message.encode("utf-8", "surrogatepass") if isinstance(message, str) else message

@@ -1,8 +1,8 @@
 """Parameters of methods: JSON values in, bytes and numbers out, by the annotations of a method's function.
 
 Law: a value that does not fit is one ``-32602`` that names the parameter, its value and what was expected. Numbers may
-come as JSON numbers or in hexadecimal. Parameters beyond those that a method takes are passed over, as a node does;
-names that it does not know are refused, for a slip in one would leave the parameter at its default.
+come as JSON numbers or in hexadecimal. Extra positional parameters are ignored, as a node does; unknown
+names are refused, because a typo would leave the parameter at its default.
 """
 
 import re
@@ -218,7 +218,7 @@ def arguments(expected: Sequence[Expected], given: Sequence[Any] | Mapping[str, 
 
 
 def ensure_known(place: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Raise ``RpcError`` for a member of an object that is none of those ``known``."""
+    """Raise ``RpcError`` for a member of an object that is not among ``known``."""
     for name in given:
         if name not in known:
             raise invalid_params(place, name, f"members named {', '.join(known)}" if known else "no members")

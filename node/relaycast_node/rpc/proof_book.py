@@ -33,7 +33,7 @@ class ProofOfBlock:
 
 
 class ProofBook:
-    """Keeps what the proofs of the last blocks of ``chains`` follow from; ``hear`` takes the facts of whole ticks."""
+    """Keeps the inputs of the proofs of the last blocks of ``chains``; ``hear`` takes facts of complete ticks."""
 
     def __init__(self, chains: Chains) -> None:
         self._chains = chains

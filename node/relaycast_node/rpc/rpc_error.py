@@ -68,7 +68,7 @@ def method_not_found(name: str, known: Collection[str]) -> RpcError:
 
 
 def admins_only(name: str, caller: str) -> RpcError:
-    """Return what a node says of a method that it does not let everybody call."""
+    """Return a node's error for an unsafe method."""
     reason = f"{name} needs a token with role=admin, the token of {shown(caller)} has role=user"
     return RpcError(METHOD_NOT_FOUND, "RPC call is unsafe to be called externally", reason)
 

@@ -3,7 +3,7 @@
 INVARIANT: what waits for a client is bounded. A client that reads its answers too slowly gets no more of them until it
 reads. Notifications cannot wait: a client that falls behind with them is cut off with a reason.
 
-Clients take turns: whoever works for one calls ``RpcSession.rest`` after each small piece of work.
+Clients take turns: code that works for one calls ``RpcSession.rest`` after each small piece of work.
 """
 
 import asyncio
@@ -26,19 +26,19 @@ MOST_SUBSCRIPTIONS = 1_024
 """Open subscriptions that one client may have: the default of a Substrate node."""
 
 TURN_SECONDS = 0.002
-"""How long one client is worked for before others have their turn."""
+"""Length of one client's turn."""
 
 MOST_HINTS = 16
-"""Unknown methods for which one client gets the nearest name: looking for it takes longer than most methods."""
+"""Number of 'did you mean' hints per client: finding one takes longer than most methods."""
 
 MOST_WAITING_MESSAGES = 1_024
 MOST_WAITING_BYTES = 16 * 1024 * 1024
 MESSAGES_OF_A_TURN = 64
-"""Messages that are written to a client before others have their turn, however fast it reads."""
+"""Number of messages written to a client in one turn, however fast it reads."""
 
 
 class ClientLeft(Exception):
-    """Nobody waits for an answer any more."""
+    """The client that waited for an answer has left."""
 
 
 class ClientOutbox:
@@ -88,14 +88,13 @@ class ClientOutbox:
     def feed(self, put_next: Callable[[], bool]) -> None:
         """Queue a long answer message by message, no faster than the client reads.
 
-        ``put_next`` queues a message, or does as much work as may be done in one go without one, and returns whether
-        there may be more.
+        ``put_next`` queues one message, or works for one step without one, and returns whether there may be more.
         """
         self._feeds.append(put_next)
         self._refill()
 
     def _refill(self) -> None:
-        """Queue messages of long answers while at least half of the queue is free, as many as may be in one go."""
+        """Queue messages of long answers for one turn, while at least half of the queue is free."""
         while self._feeds and not self._closed and 2 * len(self._waiting) < self.most_messages:
             if 2 * self.waiting_bytes >= self.most_bytes:
                 return
@@ -106,7 +105,7 @@ class ClientOutbox:
                 return
 
     async def get(self) -> bytes | None:
-        """Return the next message, ``None`` once nothing more comes; lets others work from time to time."""
+        """Return the next message, ``None`` once nothing more comes; lets other clients run from time to time."""
         self._refill()
         self._taken += 1
         if self._taken % MESSAGES_OF_A_TURN == 0:
@@ -175,7 +174,7 @@ class Subscription:
     def stream(self, results: Iterator[bytes | None]) -> None:
         """Send ``results`` in JSON one by one, no faster than the client reads, until it wants no more.
 
-        ``None`` ends what is done in one go.
+        ``None`` ends a step.
         """
         self._results = results
 
@@ -218,11 +217,11 @@ class Subscription:
 
 
 class RpcSession:
-    """One client of one chain; without ``subscribes`` it is asked and answered once, as over HTTP.
+    """One client of one chain; without ``subscribes`` it makes single requests, as over HTTP.
 
-    ``has_left`` says whether its connection is gone. ``admit`` takes a number of requests beside those that were
-    admitted already, and returns why they come too fast, else ``None``. ``clock`` gives seconds. ``denied`` names the
-    client where the ``dev_*`` methods are not for it.
+    ``has_left`` returns whether its connection is closed. ``admit`` takes a number of further requests, and returns an
+    error if they exceed the rate limit, else ``None``. ``clock`` returns seconds. ``denied`` is the name of a client
+    that may not call the ``dev_*`` methods.
     """
 
     def __init__(
@@ -252,7 +251,7 @@ class RpcSession:
         self._endings: dict[str, Callable[[], None]] = {}
 
     async def pause(self) -> bool:
-        """Let others work if this client's turn is over, and return whether it was."""
+        """Let other clients run if this client's turn is over, and return whether it was."""
         is_over = self._clock() >= self._turn_ends
         if is_over:
             await asyncio.sleep(0)
@@ -270,7 +269,7 @@ class RpcSession:
         return self._hints >= 0
 
     async def in_turns(self, steps: Iterator[T | None]) -> AsyncIterator[T]:
-        """Yield what ``steps`` give; others may work at each ``None``. Raises ``ClientLeft``."""
+        """Yield the items of ``steps``; other clients may run at each ``None``. Raises ``ClientLeft``."""
         for found in steps:
             if found is None:
                 await self.rest()

@@ -34,7 +34,7 @@ MOST_LISTED_BYTES = 7 * 1024 * 1024
 """Bytes of keys and values that one answer without pages may list. In hexadecimal they are twice as long."""
 
 MOST_QUERIED = 1_000_000
-"""Keys times blocks of one ``state_queryStorage``."""
+"""Limit of keys times blocks in one ``state_queryStorage``."""
 
 Pair = tuple[str, str | None]
 
@@ -188,7 +188,7 @@ def subscribe_runtime_version(served: Served, subscription: Subscription) -> Non
 
 
 def opening(served: Served, at: bytes | None) -> OpenState:
-    """Return what opens the state that a block left, the best one of this moment for ``None``."""
+    """Return a function that opens a block's state, that of the current best block for ``None``."""
     block_hash = served.block(at).hash
     return lambda: served.state(block_hash)
 
@@ -243,12 +243,12 @@ def _in_hex(pairs: Iterable[tuple[bytes, bytes | None]]) -> list[Pair]:
 
 
 def _places(keys: Iterable[bytes]) -> dict[bytes, int]:
-    """Return each key with its place among them."""
+    """Return each key with its index."""
     return {key: place for place, key in enumerate(dict.fromkeys(keys))}
 
 
 def _among(wanted: Mapping[bytes, int], changes: Changes) -> list[tuple[bytes, bytes | None]]:
-    """Return what changed of the wanted keys, in their order; takes as long as the smaller of both is large."""
+    """Return the changes of the wanted keys, in their order; time grows with the smaller of both."""
     if len(wanted) <= len(changes):
         return [(key, changes[key]) for key in wanted if key in changes]
     return sorted(((key, value) for key, value in changes.items() if key in wanted), key=lambda it: wanted[it[0]])
@@ -266,7 +266,7 @@ def _change_set(block: BlockFace, changes: Sequence[Pair]) -> dict[str, object]:
 async def _range(
     served: Served, session: RpcSession, first: bytes, last: bytes | None, *, keys: int
 ) -> list[BlockFace]:
-    """Return the blocks from ``first`` to ``last``, by their parents; ``RpcError`` for too many beside the ``keys``."""
+    """Return the blocks ``first`` to ``last``, by parents; ``RpcError`` for too many blocks times ``keys``."""
     chain = served.chain
     end = chain.best if last is None else chain.block(last)
     start = chain.block(first)

@@ -1,9 +1,9 @@
-"""Storage read in steps, and the queries of the new JSON-RPC interface with the items that answer them.
+"""Storage reads in steps, and the storage queries of the new JSON-RPC interface.
 
 Items come one by one, so that a large answer is never held whole. A value that is not there gives no item.
 
-Law: what reads an unbounded part of a state yields ``None`` after each step, where others may have their turn. Blocks
-may come and go there, so each step opens the state anew and continues behind the last key.
+Law: a read of an unbounded part of a state yields ``None`` after each step, so that other clients can run. Blocks may
+come and go in between, so each step opens the state anew and continues after the last key.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -85,7 +85,7 @@ OpenState = Callable[[], StateFace]
 def pairs_in_steps(
     open_state: OpenState, prefix: bytes, after: bytes | None = None
 ) -> Iterator[tuple[bytes, bytes] | None]:
-    """Yield keys under ``prefix``, those behind ``after`` alone, in order with their values; ``None`` after a step."""
+    """Yield keys under ``prefix`` and after ``after``, in order, with their values; ``None`` after a step."""
     while True:
         state = open_state()
         step = [(key, state.get(key)) for key in islice(state.keys(prefix, after=after), KEYS_OF_A_STEP)]
@@ -127,7 +127,7 @@ class StorageView:
         return state if self.child is None else state.child(self.child)
 
     def items(self, queries: Sequence[StorageQuery]) -> Iterator[Item | None]:
-        """Yield what answers queries, ``None`` after a step; raises ``StateDiscarded`` where there is no answer now."""
+        """Yield the answers to queries, ``None`` after a step; raises ``StateDiscarded`` if the state is gone."""
         self.state()
         work = 0
         for query in queries:

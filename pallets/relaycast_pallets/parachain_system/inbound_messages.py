@@ -51,7 +51,7 @@ class NoMessageInFull(InvalidMessages):
 
 
 class MessagesHeldBack(InvalidMessages):
-    """Horizontal messages are given as hashes although the next one, of up to ``largest_next`` bytes, would fit."""
+    """Horizontal messages are hashed although the next one, of up to ``largest_next`` bytes, would fit."""
 
     def __init__(self, full_bytes: int, largest_next: int, room: int) -> None:
         super().__init__(full_bytes, largest_next, room)
@@ -249,7 +249,7 @@ def ensure_advanced(
     if not messages.hashed:
         return
     sender = messages.hashed[0].sender
-    assert sender is not None, "messages that are taken over name their senders"
+    assert sender is not None, "enqueued messages have a sender"
     full_bytes, largest_next = messages.full_bytes, channels[sender].max_message_size
     if not advancement.allows(full_bytes=full_bytes, largest_next=largest_next, room=room):
         raise MessagesHeldBack(full_bytes, largest_next, room)

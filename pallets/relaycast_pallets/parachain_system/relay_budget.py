@@ -51,7 +51,7 @@ class Abridged:
     over_bytes: int = 0
     """By which messages and hashes that a block must hold exceed the room that the policy gives them."""
     horizontal_room: int = field(default=0, compare=False)
-    """Bytes that horizontal messages in full may take in a block that is given others as hashes, one of those more."""
+    """Bytes for horizontal messages in full in a block that gets others as hashes, the first hashed one included."""
     crowded: bool = field(default=False, compare=False)
     """Whether pub-sub may use less than in a block without messages; it follows from the rest and the budget."""
 
@@ -74,7 +74,7 @@ def _in_full(usage: PovUsage, size_limit: int) -> Abridged:
 
 
 def _with_the_first(messages: Sequence[bytes], size_limit: int, hashed_bytes: int = 0) -> tuple[int, int]:
-    """Abridge messages, the first of them in full in any case: a block without it would be refused."""
+    """Abridge messages; the first is always in full, because a block without it would be refused."""
     count, left = into_abridged(messages, size_limit, hashed_bytes=hashed_bytes)
     return (1, left - len(messages[0]) + hashed_bytes) if messages and not count else (count, left)
 

@@ -105,7 +105,7 @@ class CacheLimit:
     ) -> PublisherCache:
         """Return the changes that keep the nodes nearest to ``root``; counting them reads all stored nodes.
 
-        A ``new`` node that the policy does not keep still leads to those below it.
+        A ``new`` node that the policy does not keep is still followed to its children.
         """
         stored = view.cached_nodes()
         known = {**stored, **new}

@@ -216,8 +216,8 @@ class AdvancementPolicy(Protocol):
     def allows(self, *, full_bytes: int, largest_next: int, room: int) -> bool:
         """Return whether messages of ``full_bytes`` in full are enough.
 
-        ``largest_next`` is the most bytes that the channel of the first hashed message allows; ``room`` is what
-        messages in full could have taken, that one included. All in bytes.
+        ``largest_next`` is the largest message that the channel of the first hashed message allows; ``room`` is the
+        space for messages in full, including that one. All in bytes.
         """
         ...
 
@@ -230,7 +230,7 @@ class Advanced(Struct, frozen=True):
 
 
 class Basic(Struct, frozen=True):
-    """One message in full is enough: a collator may put off what would fit."""
+    """One message in full is enough: a collator may postpone others that would fit."""
 
     def allows(self, *, full_bytes: int, largest_next: int, room: int) -> bool:  # noqa: ARG002 - nothing is compared
         return True

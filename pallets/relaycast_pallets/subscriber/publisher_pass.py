@@ -124,7 +124,7 @@ class PublisherPass:
         if self._root is None or self._is_unchanged() or self._disabled is not None:
             return
         for start, stop, base in self._runs(low, high):
-            # Keys dealt with against the current root are done, whatever the policy: otherwise no pass would ever end.
+            # Keys processed against the current root are done under every policy; otherwise no pass would ever end.
             compared = base if base == self._root else self._run.policies.callback.compared_with(base)
             self._saw_all_of_old &= compared == base
             try:

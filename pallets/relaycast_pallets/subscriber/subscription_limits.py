@@ -1,8 +1,7 @@
 """Limits of the publishers and keys that a parachain subscribes to.
 
-Law: a limit is checked where a subscription is made or grows: when the chain is set up, and by the call that adds. No
-block checks it, so a limit that is lowered later makes no block panic; what is subscribed above it stays and may
-shrink.
+Law: a limit is checked when a subscription is made or grows: at chain set-up, and in the call that adds. Blocks do not
+check it, so lowering a limit later makes no block panic; subscriptions above the limit stay and may shrink.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -71,7 +70,7 @@ def excess_with(
 
 
 def has_room_for(max_publishers: int, subscriptions: Subscriptions, publisher: ParaId) -> bool:
-    """Return whether ``publisher`` is subscribed to already, or is one more within the limit."""
+    """Return whether ``publisher`` is already subscribed, or fits within the limit."""
     wanted = by_publisher(subscriptions)
     return publisher in wanted or len(wanted) < max_publishers
 

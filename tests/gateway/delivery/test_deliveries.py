@@ -160,8 +160,7 @@ def test_a_log_that_cannot_be_read_for_a_while_holds_deliveries_up_and_ends_none
 
     run(main())
     assert {it.getMessage() for it in caplog.records} == {
-        "events cannot be read, and are tried again in 1 s: events.sqlite: got disk I/O error, "
-        "expected a file that can be read"
+        "cannot read events, next try in 1 s: events.sqlite: got disk I/O error, expected a file that can be read"
     }
     caplog.clear()
 

@@ -184,7 +184,7 @@ def test_what_the_disk_refuses_is_not_registered(tmp_path: Path, method: str, ca
     elif method == "adopt":
         assert office.orchestrator.adopt("com.bar", FIRST)
         office.subnet.run(1)
-        assert "canisters' store: cannot be written: attempt to write a readonly database" in caplog.text
+        assert "cannot write the store of the canisters: attempt to write a readonly database" in caplog.text
     else:
         with pytest.raises(CallRefused, match=r"^nothing was stored: attempt to write a readonly database$"):
             office.ask(caller, method, [items[method]])

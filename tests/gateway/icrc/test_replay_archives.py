@@ -46,7 +46,7 @@ def test_an_event_that_does_not_fit_its_hash_is_left_out_and_counted(
         assert {header(it, "icrc77:replay:end_id") for it in again} == {3}  # an id that arrives
         assert stage.state(replay_id) == Variant("completed", 2)
         assert stage.replay_stats(replay_id) == {"sent": 2, "skipped": 2}
-        assert f"the event 2 of {NAMESPACE} does not fit its hash" in caplog.text
+        assert f"the event 2 of {NAMESPACE} does not match its hash" in caplog.text
 
 
 @pytest.mark.matrix("ICRC77-46")

@@ -126,7 +126,7 @@ def test_a_client_is_told_in_a_line_why_it_cannot_connect() -> None:
         host, port = it.urls["websocket"].split("/")[2], it.urls["rawsocket"].rpartition(":")[2]
         for url, said in {
             "rs://127.0.0.1:9": "Connect call failed",
-            f"rs://{host}": "instead of a handshake of RawSocket",
+            f"rs://{host}": "instead of a RawSocket handshake",
             f"ws://127.0.0.1:{port}/wamp": "disconnected",
             it.urls["websocket"].replace("/wamp", "/other"): "404",
         }.items():

@@ -313,7 +313,7 @@ def test_a_failed_block_is_answered_with_the_reason_and_the_chains_stand(ask: As
     code, message, data = ask("dev_newBlock")
     assert (code, data) == (4003, None)
     assert message.startswith("Client error: relay block 3 could not be built: a u64 has 8 bytes")
-    assert message.endswith("the chains stand at relay block 2, the input since then was dropped")
+    assert message.endswith("the chains are back at relay block 2, the input since then was dropped")
     ask("dev_newBlock")
     assert live.relay.best.number == 3
 

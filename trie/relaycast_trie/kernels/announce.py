@@ -1,4 +1,4 @@
-"""Tells people why a run waits: that kernels are compiled, why kept ones are not used, and how long it took."""
+"""Messages about waiting: kernels are compiled, why cached ones are not used, and how long it took."""
 
 import atexit
 import sys
@@ -23,7 +23,7 @@ class Announcer(event.Listener):
         self._has_refused = False
 
     def refuse(self, place: str, reason: str) -> None:
-        """Say, once in a process, that compiled code in ``place`` is not used, for ``reason``."""
+        """Report, once in a process, that compiled code in ``place`` is not used, for ``reason``."""
         if not self._has_refused:
             self._has_refused = True
             _say(f"compiled code in {place} is not used: {reason}")

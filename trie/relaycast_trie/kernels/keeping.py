@@ -49,9 +49,9 @@ SOURCES = hashlib.blake2b(
 
 @cache
 def folder() -> Path | None:
-    """Return where code is kept, ``None`` where there is no folder that this user, and no other, can write.
+    """Return the folder for compiled code, ``None`` if this user has none that only this user can write.
 
-    In ``__pycache__`` files alone are looked at: who can write there can replace the program.
+    In ``__pycache__`` only the files are checked: a user who can write there can replace the program anyway.
     """
     shared = f"kernels_{SOURCES}"
     users = Path(appdirs.AppDirs(appname="numba", appauthor=False).user_cache_dir) / shared

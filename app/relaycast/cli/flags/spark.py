@@ -73,7 +73,7 @@ def session_settings(master: str | None, conf: list[str] | None, *, ui: bool) ->
 
 
 def _check_master(master: str | None) -> None:
-    """Raise ``BadInput`` for a text that is no master: every other one would be taken for a cluster."""
+    """Raise ``BadInput`` for an invalid master, which Spark would try as a cluster."""
     from relaycast_spark.settings import MASTERS, is_master, like_master  # noqa: PLC0415
 
     if master is not None and not is_master(master):

@@ -1,8 +1,8 @@
 """Trees as closures over the attributes of an event.
 
 Law: a closure returns a ``str``, ``int`` or ``bool`` and nothing derived from these, or raises ``SqlEvaluationError``.
-A cast that fails raises, which is all that a filter needs to know. The value of the expression is found once more, by
-closures whose casts go on with the default of their type; the first error is kept.
+A failed cast raises, which is enough for a filter. The value of the expression then comes from a second set of
+closures, whose failed casts return the default of their type; the first error is kept.
 Source: CloudEvents SQL 1.0, "Errors" and "Type casting".
 """
 
@@ -73,7 +73,7 @@ def compile_sql(text: str) -> SqlEvaluator:
 
 
 def _whole(node: SqlNode, casts: Casts) -> SqlEvaluator:
-    """Return the evaluator of a whole expression: an error goes on with the zero value of its type."""
+    """Return the evaluator of a whole expression: an error yields the zero value of its type."""
     zero = (_type_of(node) or bool)()
     if isinstance(node, SqlCall):  # its own errors bring a value of their own
         return _call(node, zero, casts)

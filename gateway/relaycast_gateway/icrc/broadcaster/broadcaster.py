@@ -1,8 +1,8 @@
 """The broadcaster: takes events from publishers into the log, and notifies subscribers of what the log has.
 
-Law: a broadcaster reads the log in order, some events a turn, and fans out what it took itself; the first one also fans
-out what other faces and the chains brought. It answers a publisher when the events are durable and their notifications
-have ids that a restart keeps. It never appends what it reads.
+Law: a broadcaster reads the log in order, some events a turn, and fans out the events that it accepted. The first one
+also fans out events of other faces and of the chains. It answers a publisher once the events are durable and their
+notifications have ids that survive a restart. It never appends what it reads.
 Source: ICRC-72, "Broadcaster Canister"; ICRC-77 for replays.
 """
 
@@ -47,11 +47,11 @@ from relaycast_gateway.log.unusable import DamagedEvent
 from relaycast_gateway.record import EventRecord, Headers
 
 EVENTS_A_TURN = 128
-"""Events of the log that are fanned out before others have their turn."""
+"""Number of events fanned out in one turn."""
 
 LANES_A_TURN = 64
 MOST_HELD_CALLS = 1_024
-"""Calls of publishers that wait until the log is read so far; with more they are ``Busy``."""
+"""Calls of publishers that may wait for the log to be read; further ones get ``Busy``."""
 
 _LOGGER = logging.getLogger(__name__)
 CURSOR = b"cursor"
@@ -91,10 +91,10 @@ class Broadcaster(Canister):
 
         self._touched: dict[int, NotificationLane] = {}
         self._is_reading = False
-        """Whether what was read of the log is not durable yet."""
+        """Whether events were read from the log whose ids are not durable yet."""
 
         self._held: deque[tuple[int, Callable[[], None]]] = deque()
-        """What waits until an event of the log was looked at, in order."""
+        """Work that waits until an event of the log was read, in order."""
 
         self._is_loaded = False
         self.events = 0
@@ -117,7 +117,7 @@ class Broadcaster(Canister):
         }
 
     def load(self) -> None:
-        """Take up what the last run left; before ``start``, as it takes longer the more that is."""
+        """Load the state of the last run; call it before ``start``, as the time grows with its size."""
         kept = self.context.store.get(self._state, CURSOR)
         if kept is None:
             self._note_cursor()
@@ -129,7 +129,7 @@ class Broadcaster(Canister):
         self._is_loaded = True
 
     def start(self) -> None:
-        """Send what the last run left, and fan out what came into the log since."""
+        """Send the pending notifications of the last run, and fan out newer events of the log."""
         if not self._is_loaded:
             self.load()
         self._durability.flush()
@@ -155,7 +155,7 @@ class Broadcaster(Canister):
         self._durability.close()
 
     def catch_up(self) -> None:
-        """Fan out what is new in the log, some events a turn; call it in the canisters' thread after each commit."""
+        """Fan out new events of the log, some a turn; call it in the canisters' thread after each commit."""
         log, ids = self.context.log, self.context.ids
         if self._is_closed or self._is_reading or (self._cursor >= log.last_seq and not ids.behind):
             return
@@ -165,7 +165,7 @@ class Broadcaster(Canister):
             for it in log.read_sound(self._cursor, limit=EVENTS_A_TURN):
                 self._cursor = it.seq
                 if isinstance(it, DamagedEvent):
-                    _LOGGER.warning("an event is not sent: %s", it)
+                    _LOGGER.warning("skipped an event: %s", it)
                     self.errors += 1
                 else:
                     self._look_at(it)
@@ -177,7 +177,7 @@ class Broadcaster(Canister):
         self._durability.flush()
 
     def _go_on(self) -> None:
-        """Send what was read, and read on."""
+        """Send the events that were read, and read more."""
         self._is_reading = False
         self._send()
         self.catch_up()
@@ -188,11 +188,11 @@ class Broadcaster(Canister):
             if home_of(record, self.context.registry.broadcasters) == self.principal:
                 self._take_up(record)
         except Exception:  # later events do not wait for one that fails
-            _LOGGER.exception("event %d is not sent", record.seq)
+            _LOGGER.exception("cannot send event %d", record.seq)
             self.errors += 1
 
     def _once_read(self, seq: int, work: Callable[[], None]) -> None:
-        """Call ``work`` once all events up to ``seq`` were looked at, and all ids noted."""
+        """Call ``work`` once all events up to ``seq`` were read, and all ids are noted."""
         self._held.append((seq, work))
         self._release_held()
         self.catch_up()
@@ -428,7 +428,7 @@ class Broadcaster(Canister):
         )
 
     def outstanding(self) -> Iterator[int]:
-        """Yield the notifications that were handed over and wait for a confirmation."""
+        """Yield the delivered notifications that wait for a confirmation."""
         return (it for lane in self._all_lanes() for it in lane.unconfirmed)
 
     def _all_lanes(self) -> Iterator[NotificationLane]:

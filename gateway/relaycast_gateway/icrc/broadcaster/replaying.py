@@ -195,7 +195,7 @@ class ReplaySource:
         self._held_back: deque[_HeldBack] = deque()
         self._taken: dict[int, ReplayedEvent] = {}
         self._counted: set[int] = set()
-        """Those that need not be counted as sent any more: by their last call, or by the last run."""
+        """Notifications already counted as sent: by their last call, or by the last run."""
 
         self._over: Variant | None = None
         """The error of events that are discarded, once the replay was canceled or failed."""
@@ -251,7 +251,7 @@ class ReplaySource:
             self._counted.add(notification_id)
 
     def discard(self, error: Variant) -> None:
-        """Send no more of what waits, also of what is on its way and does not arrive; those held back are refused."""
+        """Drop the notifications that wait or that fail on their way; refuse those held back."""
         self._over = error
         while self._waiting:
             notification_id = self._waiting.popleft().notification_id

@@ -205,7 +205,7 @@ class Replays:
 
     @property
     def lanes(self) -> list[NotificationLane]:
-        """The ways to the requesters of all replays."""
+        """The connections to the requesters of all replays."""
         return [lane for lane, _ in self._lanes.values()]
 
     @property

@@ -80,7 +80,7 @@ class SubscriptionSource:
 
         self._since = 0
         self._is_discarding = False
-        """Whether there may be audiences from before ``_since``."""
+        """Whether audiences older than ``_since`` may exist."""
 
         self._finished_before = 0
         """All its notifications with lower ids are finished."""
@@ -243,9 +243,9 @@ class SubscriptionSource:
             self._around.context.statistics.completed(audience.namespace)
 
     def _discard(self, up_to_seq: int | None) -> bool:
-        """Finish what was not sent: all of it, or of events up to ``up_to_seq``; return whether that is all.
+        """Finish unsent notifications, those of events up to ``up_to_seq`` if given; return whether none is left.
 
-        Some audiences a turn: ``on_more`` is called for the rest.
+        Some audiences a turn; ``on_more`` is called if more are left.
         """
         while self._offered:
             if not self._leave_out(self._offered[0], up_to_seq):

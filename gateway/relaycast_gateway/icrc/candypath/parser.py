@@ -20,7 +20,7 @@ OPERATORS = ("!~~=", "~~=", "!~=", "==", "!=", "<>", ">=", "<=", "~=", ">", "<")
 """Each before those that it starts with."""
 
 OF_NULL = frozenset({"==", "!="})
-"""Those that compare null."""
+"""Operators that compare null."""
 
 _END_OF_NAME = frozenset(" .[]")
 _NOT_IN_NAMES = frozenset("*$@=!<>~&|(){}\"'")
@@ -68,7 +68,7 @@ class _Parser:
             if operator is not None:
                 reference = self._peek() in ("$", "@")
                 if self._peek() == "?" and operator not in OF_NULL and self._text[self._at + 1 :][:1] in ("", " ", "]"):
-                    raise self._error(f"another literal than '?' after {operator}, which null never fulfils")
+                    raise self._error(f"a literal after {operator} other than '?', since null never fulfils it")
                 return PathComparison(path, operator, self._path() if reference else (self._literal(" ]"),))
         self._at = start
         raise self._error(_OPERATOR)

@@ -37,8 +37,8 @@ _BATCHES = _NOTIFICATIONS | {"icrc72_publish", "icrc72_publish_relay"}
 def decode_argument(method: CandidMethod, body: bytes) -> object:
     """Return the argument in a call's body, ``None`` where the method has none; ``CandidError`` beyond the limits.
 
-    An ``opt`` of another type is refused, as its default would be a wrong answer: a filter of another type selects all.
-    Notifications of other broadcasters may have more than we know, so there it reads as null.
+    An ``opt`` of another type is refused: read as null, a filter of another type would select everything.
+    Notifications of other broadcasters may use newer types, so there it reads as null.
     """
     values = method.decode_arguments(
         body,

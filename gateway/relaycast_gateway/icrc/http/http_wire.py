@@ -216,7 +216,7 @@ class HttpWire:
             back(Answer(refusal=reason))
 
     def _take_done(self) -> None:
-        for _ in range(len(self._futures)):  # what is given meanwhile has its own turn
+        for _ in range(len(self._futures)):  # calls made meanwhile get their own turn
             if not self._futures[0][0].done():
                 break
             future, callback = self._futures.popleft()

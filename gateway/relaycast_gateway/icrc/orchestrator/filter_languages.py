@@ -28,7 +28,7 @@ FILTERS_KEPT = 1_024
 
 
 def stored_filter(language: FilterLanguage, text: str) -> TreePredicate:
-    """Compile a filter that was taken before; one that its language refuses by now selects nothing, and is logged."""
+    """Compile a stored filter; one that is no longer valid is logged and selects nothing."""
     try:
         return language(text)
     except ValueError as error:

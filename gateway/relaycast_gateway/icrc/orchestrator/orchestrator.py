@@ -104,7 +104,7 @@ class Orchestrator(Canister):
 
     @property
     def namespace_lists(self) -> NamespaceLists:
-        """Who may publish and receive where, by the configurations of publications."""
+        """The access lists in the configurations of publications."""
         return self._publications.namespace_lists
 
     def may_receive(self, namespace: str, subscriber: bytes) -> bool:

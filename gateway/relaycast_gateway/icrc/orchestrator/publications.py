@@ -47,7 +47,7 @@ PUBLISHERS = "publisher"
 """Publishers of publications, in the order in which they came: the id of the publication, and the entry."""
 
 _PUBLISHERS, _RECEIVERS = 0, 1
-"""Places in the pair of rules of a namespace."""
+"""Indices into the pair of rules of a namespace."""
 
 _LOGGER = logging.getLogger(__name__)
 _ENCODER = msgspec.msgpack.Encoder()
@@ -229,7 +229,7 @@ class Publications:
             raise improper(warning)
 
     def _is_closed(self, namespace: str) -> bool:
-        """Return whether a namespace belongs to chains or to the router of another face."""
+        """Return whether a namespace is reserved for chains or for the WAMP router."""
         return namespace.startswith(self._settings.closed_prefixes)
 
     def _check_prefix(self, caller: bytes, namespace: str) -> None:

@@ -37,7 +37,7 @@ class OrchestratorSettings:
     """By publisher: ``com.foo`` grants ``com.foo`` and all below, ``com.foo.transfer``."""
 
     closed_prefixes: tuple[str, ...] = ()
-    """Namespaces that begin so are registered and published to by no caller: they belong to chains and other faces."""
+    """Prefixes reserved for chains and other faces: callers cannot register or publish there."""
 
     check_url: Callable[[str], None] = lambda _url: None
     """Raises ``ValueError`` for a URL that subscribers may not be called at."""

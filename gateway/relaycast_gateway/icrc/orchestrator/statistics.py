@@ -49,7 +49,7 @@ class CounterBook:
         return self._counts.get(key, (0,) * self._width)
 
     def forget(self, key: bytes) -> None:
-        """Count nothing of a key any more."""
+        """Stop counting for a key."""
         if self._counts.pop(key, None) is not None:
             self._changed.discard(key)
             self._store.delete(self._table, key)
@@ -83,7 +83,7 @@ class Statistics:
         """Events, notifications, confirmations."""
 
         self._replays = CounterBook(store, "statistics:replay", 2)
-        """Notifications, and the id of the newest one."""
+        """The number of notifications, and the id of the newest one."""
 
     def published(self, publisher: bytes | None, namespace: str, broadcaster: bytes, events: int = 1) -> None:
         """Count events that a broadcaster took: once each, whatever becomes of them.
@@ -121,7 +121,7 @@ class Statistics:
             self._subscriptions.add(number_key(subscription.id), 2, cycles)
 
     def replayed(self, replay_id: int, notification_ids: Sequence[int]) -> None:
-        """Count notifications of a replay that were sent for the first time."""
+        """Add notifications of a replay that were sent for the first time."""
         key = number_key(replay_id)
         self._replays.add(key, 0, len(notification_ids))
         self._replays.add(key, 1, max(0, max(notification_ids, default=0) - self.newest_of_replay(replay_id)))

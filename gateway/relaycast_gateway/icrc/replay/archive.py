@@ -1,7 +1,7 @@
 """Where events are found that the log has dropped.
 
-Law: an archive gives the records of the log as they were. One that cannot be read, or does not fit its hash, is an
-``UnreadableEvent`` in its place.
+Law: an archive returns the records of the log unchanged. A record that cannot be read, or does not match its hash, is
+replaced by an ``UnreadableEvent``.
 """
 
 import json
@@ -25,7 +25,7 @@ class UnreadableEvent(NamedTuple):
     seq: int
     namespace: str
     event_id: int | None
-    """``None`` where that cannot be read either."""
+    """``None`` if it cannot be read either."""
 
     reason: str
 
@@ -47,7 +47,7 @@ class ArchivedEvent(NamedTuple):
 
 ReadEvent = ArchivedEvent | UnreadableEvent
 
-UNFIT = "does not fit its hash"
+UNFIT = "does not match its hash"
 
 
 class EventArchive(Protocol):
@@ -56,7 +56,7 @@ class EventArchive(Protocol):
     def read(self, namespace: str, after: int, before: int, limit: int) -> Sequence[ReadEvent]:
         """Return at most ``limit`` records of a namespace with ``after < seq < before``, in order.
 
-        ``OSError`` where the archive cannot be read.
+        ``OSError`` if the archive cannot be read.
         """
         ...
 
@@ -113,7 +113,7 @@ def _event(row: Mapping[str, Any]) -> ReadEvent:
 
 
 def readable(log: EventLog, namespace: str, after: int, before: int, limit: int) -> list[ReadEvent]:
-    """Return the same as an archive does, of what the log keeps."""
+    """Read the events that the log keeps, as an archive does."""
     found: list[ReadEvent] = []
     for it in log.read_sound(after, before=before, namespaces=[namespace], limit=limit):
         if isinstance(it, DamagedEvent):

@@ -2,7 +2,7 @@
 
 Law: events are republished as they are, with headers added at the end. A batch goes out when the one before it was
 taken: a slow subscriber slows its replay, and nothing piles up. What was sent is kept after each batch: a replay goes
-on after a restart. An event that cannot be read, does not fit its hash or is refused is left out, logged and counted.
+on after a restart. An event that is unreadable, does not match its hash or is refused is left out, logged and counted.
 Source: ICRC-77, "Replay Life Cycle" and "Replay Headers".
 """
 
@@ -53,7 +53,7 @@ LOOK = 1_024
 """Events of the log looked at before others have their turn."""
 
 _OF_AN_EVENT = frozenset({"ImproperId", "GenericError"})
-"""Errors of one event: the others of its replay are sent."""
+"""Errors of a single event: the replay continues with the others."""
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class _Batch(NamedTuple):
     """Events to send."""
 
     looked_to: int | None
-    """How far the log was looked through, ``None`` at its end."""
+    """How far the log was read, ``None`` at its end."""
 
     events: list[dict[str, object]]
     skipped: list[UnreadableEvent]
@@ -91,7 +91,7 @@ class ReplayJob:
     """Those of the first event alone."""
 
     has_unread: bool = False
-    """Whether events that are left out were met when its end was looked for."""
+    """Whether the search for its end found events that are left out."""
 
     is_canceled: bool = False
     tries: int = 0
@@ -195,7 +195,7 @@ class Archivist(Canister):
             self.wire.call_later(0, lambda: self._step(job, lambda it: self._seek_last(it, begin)))
             return
         elif not job.has_unread:
-            job.place.cursor = job.replay.last_seq  # nothing that it asks for is there
+            job.place.cursor = job.replay.last_seq  # no event that it asks for exists
         self._send(job)
 
     def _send(self, job: ReplayJob) -> None:
@@ -241,7 +241,7 @@ class Archivist(Canister):
         self.call(job.replay.publishes_to, "icrc72_publish", events, answered)
 
     def _is_of_the_event(self, job: ReplayJob, error: Any) -> bool:
-        """Return whether a ``PublishError`` says that an event is bad, and not that its replay is over."""
+        """Return whether a ``PublishError`` is about a bad event, not about a replay that is over."""
         known = self._registry.replays.get(job.replay.id)
         return error.tag in _OF_AN_EVENT and known is not None and known.is_active
 
@@ -356,7 +356,7 @@ def _is_wanted(replay: EventReplay, event: ReadEvent) -> TypeGuard[ArchivedEvent
 
 
 def unsound(record: EventRecord) -> UnreadableEvent | None:
-    """Return what is wrong with an event whose data does not fit the hash in its headers, ``None`` for others."""
+    """Return the error for an event whose data does not match the hash in its headers, else ``None``."""
     given = [value for name, value in record.headers if name == HASH]
     try:
         if not given or given == [blob(eventdata_hash(record.data))] * len(given):

@@ -45,14 +45,14 @@ from relaycast_gateway.log import EventLog
 
 TABLE = "replays"
 _MESSAGES = "replays:messages"
-"""No system message before the next start has a higher id."""
+"""Upper bound of the ids of system messages until the next start."""
 
 MINUTE_NS = 60 * SECOND
 MOST_DIGITS = 1_000
 """Digits of a number in a skip that is written as text."""
 
 IDS_RESERVED = 1_000
-"""Ids of system messages for each write to the store; a restart leaves out what is left of them."""
+"""Number of system message ids reserved by each write to the store; a restart skips the unused ones."""
 
 MESSAGES_KEPT = 1_000
 """System messages that are remembered, for whoever looks at a run."""
@@ -210,7 +210,7 @@ class ReplayBook:
             except ValueError as error:
                 raise improper(f"{SUBSCRIBER_URL}: {error}") from None
         elif not self.settings.has_place(caller):
-            raise improper(f"config: expected {SUBSCRIBER_URL} here or in a subscription: there is no place to send to")
+            raise improper(f"config: expected {SUBSCRIBER_URL} here or in a subscription, got neither")
 
     def _ensure_within_quota(self, caller: bytes, before: int) -> None:
         active = before + sum(1 for it in self._registry.replays.values() if it.subscriber == caller and it.is_active)
@@ -350,7 +350,7 @@ class ReplayBook:
 
 
 def _skipped(stats: object) -> int:
-    """Return the events that a publisher has left out, by the statistics of its report."""
+    """Return the number of events left out, as the publisher's report states."""
     for pair in cast("list[dict[int, Any]]", stats or []):
         if pair[0] == REPLAY_SKIPPED:
             tag, content = pair[1]

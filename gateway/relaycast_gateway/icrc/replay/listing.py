@@ -29,7 +29,7 @@ def replay_filter(given: Variant | None) -> Callable[[EventReplay], bool]:
 def replay_status(replay: EventReplay, caller: bytes, sent: int) -> dict[str, object]:
     """Return a ``ReplayStatus``; the configuration is shown to the subscriber and to those who serve it.
 
-    ``sent`` is the number of notifications that the subscriber was sent so far.
+    ``sent`` is the number of notifications sent to the subscriber so far.
     """
     may_see = caller in {replay.subscriber, replay.publisher, replay.broadcaster, replay.relay}
     stats = (

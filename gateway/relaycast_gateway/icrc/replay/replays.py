@@ -64,11 +64,11 @@ class EventReplay:
 
     stage: ReplayStage = ReplayStage.PENDING
     sent: int = 0
-    """Events that the publisher says it has sent, once it is completed."""
+    """Number of events sent, as the publisher reports at completion."""
 
     error: str = ""
     skipped: int = 0
-    """Events that the publisher says it has left out."""
+    """Number of events left out, as the publisher reports."""
 
     @property
     def is_active(self) -> bool:
@@ -87,7 +87,7 @@ class EventReplay:
         return self.start <= event_id and (self.end is None or event_id < self.end)
 
     def state(self, sent: int) -> Variant:
-        """Return its ``ReplayState``, where ``sent`` notifications were sent to the subscriber."""
+        """Return its ``ReplayState``; ``sent`` is the number of notifications sent to the subscriber."""
         match self.stage:
             case ReplayStage.COMPLETED:
                 return Variant(str(self.stage), self.sent)

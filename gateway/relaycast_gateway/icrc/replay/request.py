@@ -52,7 +52,7 @@ class ReplayRequest:
     subscription: int | None
     payment: int
     url: str | None = None
-    """Where the subscriber is served, by the entry ``relaycast:subscriber:url``."""
+    """The subscriber's URL, from the entry ``relaycast:subscriber:url``."""
 
     @classmethod
     def of(cls, given: Mapping[str, Any], language_of: Callable[[str], FilterLanguage]) -> "ReplayRequest":

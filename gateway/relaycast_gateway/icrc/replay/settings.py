@@ -44,7 +44,7 @@ class ReplaySettings:
     retry_seconds: float = 1.0
     pays: PaymentCheck = pays_by_entry
     has_place: Callable[[bytes], bool] = lambda _subscriber: True
-    """Says whether a subscriber can be reached, so that a replay is not begun for nobody."""
+    """Returns whether a subscriber can be reached; a replay is started only then."""
 
     check_url: Callable[[str], None] = lambda _url: None
-    """Raises ``ValueError`` for a URL that subscribers may not be called at."""
+    """Raises ``ValueError`` for a URL that is not allowed for subscribers."""

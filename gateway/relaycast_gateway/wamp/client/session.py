@@ -26,7 +26,7 @@ class ClientSession(Protocol):
 
     @property
     def message_bytes(self) -> int:
-        """Length of the message that the session is handling."""
+        """Length of the current message in bytes."""
         ...
 
     @property

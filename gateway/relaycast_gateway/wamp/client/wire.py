@@ -153,5 +153,5 @@ def _refusal_in(answer: bytes) -> str:
         known = [refusal.name.lower().replace("_", " ") for refusal in RawSocketRefusal if refusal == code]
         return f"the handshake was refused: {known[0] if known else f'error {code}'}"
     if answer == b"HTTP":
-        return "an answer of HTTP instead of a handshake of RawSocket: ws:// and wss:// connect to such a port"
-    return f"{answer.hex() or 'the end of the connection'} instead of a handshake of RawSocket"
+        return "an HTTP answer instead of a RawSocket handshake: use ws:// or wss:// for this port"
+    return f"{answer.hex() or 'the end of the connection'} instead of a RawSocket handshake"

@@ -1,9 +1,9 @@
 """The history of subscriptions, derived from the log: nothing is stored for a pattern or a subscriber.
 
 Law: an event is in the history of a subscription if its pattern matches the topic and the caller may see the event: its
-list of receivers and those of its namespace allow it. A rule must keep the topic and still show the event. What a
-caller may not see does not count, is no anchor and is not hinted at. All is decided by the index in memory; only the
-events of a page are read.
+list of receivers and those of its namespace allow it. A rule must keep the topic and still show the event. An event
+that a caller may not see is not counted, is not a valid anchor and leaves no trace. The index in memory decides all
+this; only the events of a page are read.
 """
 
 from collections import OrderedDict
@@ -125,7 +125,7 @@ class EventHistory:
         return len(self._view(pattern, (), newest, everything, self._retention.first_shown(newest + 1)).seqs)
 
     def _hidden(self, namespaces: Collection[str]) -> Hidden:
-        """Return the numbers of those namespaces that the log has events of."""
+        """Return the numbers of those namespaces of which the log has events."""
         numbers = map(self._log.namespace_number, namespaces)
         return tuple(sorted(number for number in numbers if number is not None))
 
