@@ -345,8 +345,10 @@ class EventDeliveries:
 
     def _decide(self, lane: Lane, message: Unfinished, order: DeliveryOrder, outcome: SendOutcome) -> None:
         """Make of an outcome what becomes of the message."""
-        if isinstance(outcome, Gone) and order.target != lane.order.target:
-            outcome = Retryable(outcome.reason, 0.0)  # the old sink is gone, not the new one
+        if order.target != lane.order.target and (
+            isinstance(outcome, Gone) or (isinstance(outcome, Retryable) and outcome.after_seconds is not None)
+        ):
+            outcome = Retryable(outcome.reason, 0.0)  # the old sink is gone or asks to wait, not the new one
         match outcome:
             case Accepted():
                 lane.accepted(message)

@@ -200,6 +200,14 @@ class Lane:
         message.phase = MessagePhase.WAITING
         self._touch(message.seq)
 
+    def _wait_no_more(self, message: Unfinished) -> None:
+        if message.alarm is not None:
+            message.alarm.cancel()
+            message.alarm = None
+        message.due_ns = None
+        message.phase = MessagePhase.READY
+        self._touch(message.seq)
+
     def put_back(self, message: Unfinished) -> None:
         """Take back a message whose attempt was broken off: it counts for nothing."""
         self.in_flight -= 1
@@ -220,7 +228,14 @@ class Lane:
         self.dead -= len(seqs)
 
     def replace(self, order: DeliveryOrder) -> None:
-        """Go on under another order: what was selected but not begun is looked at again."""
+        """Go on under another order: what was selected but not begun is looked at again.
+
+        What an old sink asked to wait for does not hold for a new one.
+        """
+        if self.holds and order.target != self.order.target:
+            for message in self.unfinished.values():
+                if message.phase is MessagePhase.WAITING:
+                    self._wait_no_more(message)
         if self._buffer:
             self.scanned = self._buffer[0].seq - 1
             self.is_current = False

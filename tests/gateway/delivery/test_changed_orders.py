@@ -6,7 +6,7 @@ import pytest
 
 from delivery_scene import DOWN, Scene, run
 from relaycast_gateway.clock import settle
-from relaycast_gateway.delivery.sender import Accepted, Gone
+from relaycast_gateway.delivery.sender import Accepted, Gone, Retryable
 
 
 def test_a_smaller_window_takes_effect_when_an_order_is_replaced() -> None:
@@ -44,6 +44,23 @@ def test_a_sink_that_is_gone_stops_its_subscription_until_it_is_replaced() -> No
             await scene.clock.advance(1)
             assert deliveries.state("sub").status == "active"
         assert scene.sink("new").seqs == [3, 4, 5, 6, 7, 8, 9, 10]
+
+    run(main())
+
+
+@pytest.mark.parametrize("is_in_flight", [False, True])
+def test_a_new_sink_need_not_wait_as_long_as_the_old_one_asked(*, is_in_flight: bool) -> None:
+    async def main() -> None:
+        scene = Scene()
+        old = scene.sink(plan=lambda seq, attempt: Retryable("HTTP 503", 86_400.0))
+        old.answer_seconds = 5
+        async with scene.running(scene.order()) as deliveries:
+            scene.log.append(2)
+            await scene.clock.advance(1 if is_in_flight else 10)
+            deliveries.replace(scene.order(sink="new"))
+            await scene.clock.advance(10)
+            assert deliveries.state("sub").status == "active"
+        assert (old.seqs, scene.sink("new").seqs) == ([1], [1, 2])
 
     run(main())
 
