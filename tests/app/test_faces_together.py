@@ -15,6 +15,8 @@ from app.icrc_wire import Served, WireSubscriber, aside, attended, header
 from app.served_canisters import ALICE, ask, event
 from app.webhook import Request as Posted
 from app.webhook import webhook as answering
+from gateway.cloudevents.filter_twin import in_sql
+from gateway.icrc.test_dialects_alike import in_candypath, in_dialects
 from relaycast.serve.access import Access
 from relaycast.serve.gateway_face import icrc_settings, router_config
 from relaycast.serve.in_process import ServedNetwork, serving
@@ -23,8 +25,8 @@ from relaycast_gateway import crockford
 from relaycast_gateway.gateway import Gateway
 from relaycast_gateway.icrc.http.canister_host import CanisterHost
 from relaycast_gateway.icrc.names import EVENT_TIMESTAMP, REPLAY_ID
-from relaycast_gateway.icrc.variants import icrc16_of, variant_of
-from relaycast_gateway.icrc16 import array, blob, map_of, nat, to_json
+from relaycast_gateway.icrc.variants import icrc16_of, pairs_of, variant_of
+from relaycast_gateway.icrc16 import array, blob, map_of, nat, text, to_json
 from relaycast_gateway.log import Retention
 from relaycast_gateway.principal import client_principal
 from relaycast_gateway.rfc3339 import format_time
@@ -214,6 +216,51 @@ def test_a_replay_a_history_and_a_redelivered_dead_letter_have_the_data_of_the_l
     assert [header(each, REPLAY_ID) is None for each in it.notified] == [True] * 3 + [False] * 3
     assert [(each["eventId"], each["data"]) for each in replayed] == [(each["eventId"], each["data"]) for each in live]
     assert [to_json(icrc16_of(each["data"])) for each in live] == [json.loads(each.body) for each in came[:3]]
+
+
+PREDICATES: list[list[list[tuple[str, bool, str]]]] = [
+    [[("team", True, "Blue")]],
+    [[("team", False, "Blue")]],
+    [[("team", True, "Blue"), ("size", True, "2")], [("team", True, "Red")]],
+    [[("team", True, "blue")]],
+]
+"""Alternatives, each of terms that hold together: a name, whether it is equal, a value."""
+
+
+@pytest.mark.matrix("X-04")
+def test_one_predicate_in_three_languages_selects_the_same_events_on_their_faces() -> None:
+    teams = [{"team": "Blue", "size": "1"}, {"team": "Blue", "size": "2"}, {"team": "Red", "size": "1"}, {"size": "2"}]
+    with answering() as (sink, came), rc.serve("oracle", allow_sink=["127.0.0.1"]) as chains:
+
+        async def work(served: Served, host: CanisterHost, _: WireSubscriber) -> None:
+            await aside(served.register, TOPIC)
+            subscribers = []
+            for number, predicate in enumerate(PREDICATES):
+                dialects = in_dialects(predicate)
+                for language, written in (("dialect", dialects), ("sql", {"sql": in_sql(dialects)})):
+                    place = f"{sink}{language}/{number}"
+                    await aside(subscribed, chains, protocol="HTTP", sink=place, types=[TOPIC], filter=written)
+                subscriber = WireSubscriber(client_principal("test", f"reader {number}"), host.wire)
+                host.add(subscriber)
+                subscribers.append(subscriber)
+                asked = {"caller": subscriber.principal, "filter": in_candypath(predicate)}
+                assert (await aside(served.subscribe, TOPIC, host.url, **asked)).tag == "Ok"
+            for number, team in enumerate(teams):
+                told = {name: text(it) for name, it in team.items()}
+                headers = pairs_of([(f"ce:{name}", it) for name, it in told.items()])
+                sent = event(number, TOPIC, variant_of(map_of(told))) | {"headers": headers}
+                assert (await aside(served.publish, sent))[0].tag == "Ok"
+            for number, expected in enumerate(([0, 1], [2, 3], [1, 2], [])):
+                await until(lambda: subscribers[number].events == expected)  # noqa: B023 - called at once
+                for language in ("dialect", "sql"):
+                    place = f"/{language}/{number}"
+                    wanted = [teams[it] for it in expected]
+                    await until(lambda: [json.loads(it.body) for it in came if it.path == place] == wanted)  # noqa: B023
+            await asyncio.sleep(0.05)  # for what would come though it must not
+            assert [len(it.events) for it in subscribers] == [2, 2, 2, 0]
+            assert len(came) == 12
+
+        attended(chains, work)
 
 
 @pytest.mark.matrix("X-05")

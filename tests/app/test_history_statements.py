@@ -223,6 +223,8 @@ ROWS: list[Row] = [
     *condition("before", "time", "12", "21"),
     *condition("until", "time", "123", "32"),
     *[row for which in BOUNDS for row in invalid(f"{which}_time", MALFORMED)],
+    *[("from_time", f"{value} is a time", lambda it, value=value: it.read("log", from_time=value), "12345")
+      for value in ("2016-12-31T23:59:60Z", "2000-01-01t00:00:00.1234567890123z", "2000-01-01T00:00:00+23:59")],
     ("topic", "of a prefix", lambda it: it.read("log", topic=BASKET), "234"),
     ("topic", "of a wildcard", lambda it: (it.read("wild"), it.read("wild", topic=CHECKOUT)), ("5", "5")),
     ("topic", "the same of an exact one", lambda it: it.read("auth", topic=AUTH), "1"),
