@@ -8,8 +8,11 @@ from delivery_scene import Scene, accept
 from relaycast_gateway.clock import settle
 from relaycast_gateway.delivery.lane import LEAST_BUFFER
 from relaycast_gateway.delivery.limits import DeliveryLimits
+from relaycast_gateway.delivery.recent_records import RecentRecords
 from relaycast_gateway.delivery.sender import Accepted, Gone, Refused
-from relaycast_gateway.record import EventRecord
+from relaycast_gateway.icrc16 import nat
+from relaycast_gateway.log import EventLog, Retention
+from relaycast_gateway.record import EventDraft, EventRecord
 
 
 def test_subscriptions_that_are_up_to_date_share_one_read_of_the_log() -> None:
@@ -33,6 +36,17 @@ def test_subscriptions_that_are_up_to_date_share_one_read_of_the_log() -> None:
             assert {state.cursor for state in deliveries.states()} == {3}
 
     asyncio.run(main())
+
+
+def test_a_subscription_of_the_past_gets_nothing_of_memory_that_retention_dropped() -> None:
+    with EventLog.open(retention=Retention(count=10)) as log:
+        recent = RecentRecords(log, 0)
+        for number in range(100):
+            log.append(EventDraft("com.a", nat(number), b"", 0))
+            recent.next_page()
+        for after in (0, 50, 90):
+            assert [it.seq for it in recent.read(after, 1_000)] == list(range(91, 101))
+        assert [it.seq for it in recent.read(95, 2)] == [96, 97]
 
 
 def test_a_subscription_is_not_asked_about_namespaces_that_it_does_not_name() -> None:
