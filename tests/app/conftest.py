@@ -20,8 +20,9 @@ from relaycast_trie import Engine
 
 @pytest.fixture
 def relaycast(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run a command line in an empty folder."""
+    """Run a command line in an empty folder, on lines so long that a sentence stays in one."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "1000")
 
     def run(*arguments: str) -> Ended:
         code = execute(arguments)

@@ -189,6 +189,13 @@ def on_a_terminal(arguments: list[str], folder: Path, **environment: str) -> byt
     return printed
 
 
+def test_no_bar_is_drawn_for_one_who_wants_no_colour(tmp_path: Path) -> None:
+    for command in (["run"], ["compare", "--policy", "cache=none"], ["pov", "snapshot"]):
+        words = [*command, "oracle", *(["--blocks", "12"] if command[0] != "pov" else [])]
+        assert b"\x1b[?25l" in on_a_terminal(words, tmp_path, NO_COLOR="")
+        assert b"\x1b[?25l" not in on_a_terminal(words, tmp_path, NO_COLOR="1")
+
+
 def test_colour_is_for_terminals_that_want_it(relaycast: Command, tmp_path: Path) -> None:
     attack = ["attack", "spam", "--blocks", "1", "--parachains", "1"]
     assert b"\x1b[32m" in on_a_terminal(attack, tmp_path, NO_COLOR="")

@@ -15,6 +15,7 @@ beginning of what a command prints, ``<!-- not run: REASON -->`` leaves it alone
 A page that says ``<!-- in a copy of: FOLDER -->`` finds the files of that folder of the sources.
 """
 
+import os
 import re
 import shlex
 import subprocess
@@ -24,6 +25,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from cyclopts import CycloptsError, MissingArgumentError
@@ -157,7 +159,8 @@ class Reader:
         program, *arguments = shlex.split(command, comments=True)
         if program in {"relaycast", "./relaycast"}:
             self._printed()
-            code: int = execute(arguments)
+            with patch.dict(os.environ, COLUMNS="1000"):  # sentences of pages stay in one line
+                code: int = execute(arguments)
             printed = self._printed()
         elif program in {"pytest", "python"}:
             line = [

@@ -13,7 +13,7 @@ from relaycast.cli.options import Json
 from relaycast.out_file import check_file, parents_of, write_text
 from relaycast.refusal import BadInput, nearest, shown
 from relaycast.simulation.run_folder import check_writable
-from relaycast.terminal import shows_progress
+from relaycast.terminal import say, shows_progress
 from relaycast_ledger.outcome import SCHEMA_VERSION
 from relaycast_spark.exceptions import SparkUnavailable
 
@@ -130,11 +130,11 @@ def engine(
     for sheet in bench.sheets_of(sizes or SIZES, values or WIDTHS):
         _print_tables(sheet.rows())
     yardstick = bench.yardstick
-    print(
+    say(
         f"hashlib {yardstick.hashlib_ns:.0f} ns a call, "
         f"{yardstick.lanes} lanes {yardstick.lane_block_ns:.1f} ns a block: the best of the run"
     )
-    print(f"measured on {cpu_name()}; peer: {peer.NAME} on {peer.CPU}, as recorded there")
+    say(f"measured on {cpu_name()}; peer: {peer.NAME} on {peer.CPU}, as recorded there")
     if json is not None:
         write_text(json, json_text.dumps(bench.report(), indent=1) + "\n", "--json")
     return ExitCode.CHECK_FAILED if not bench.modules else ExitCode.FINE
@@ -171,7 +171,8 @@ def _run_experiments(names: list[str], out: Path, *, seed: int, quick: bool, jso
         files = write(result, out)
         told.append(as_json(result, files))
         if not json:
-            print(f"{name}  {result.answer}\n    {', '.join(files)} in {out}\n", flush=True)
+            say(f"{name}  {result.answer}\n    {', '.join(files)} in {out}\n", hanging=4)
+            print(flush=True)
     if json:
         print(json_text.dumps({"schema": SCHEMA_VERSION, "experiments": told}))
 
@@ -180,8 +181,10 @@ def _list_experiments(questions: dict[str, str], json: bool) -> None:
     if json:
         print(json_text.dumps({"schema": SCHEMA_VERSION, "experiments": questions}))
         return
-    print("\n".join(f"{name:4} {question}" for name, question in questions.items()))
-    print("\nrelaycast bench E1 E4, or all, runs them; --help has the options, and what else can be measured")
+    for name, question in questions.items():
+        say(f"{name:4} {question}", hanging=5)
+    print()
+    say("relaycast bench E1 E4, or all, runs them; --help has the options, and what else can be measured")
 
 
 def _print_tables(rows: "list[MeasuredWorkload]") -> None:

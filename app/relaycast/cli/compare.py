@@ -1,7 +1,6 @@
 """``relaycast compare``: the same trace under two designs, side by side."""
 
 import json as json_text
-import sys
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +13,7 @@ from relaycast.cli.options import Json, TrieEngine
 from relaycast.cli.simulate import OUT, Blocks, GenesisFile, Out, Seed, adjusted, progress_bar
 from relaycast.refusal import BadInput
 from relaycast.simulation.run_folder import check_writable, staged
+from relaycast.terminal import shows_progress
 from relaycast_ledger.outcome import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def compare(
     theirs = _overridden(theirs, policy or [])
     check_writable(out)
     both = msgspec.structs.replace(ours, blocks=ours.blocks + theirs.blocks)
-    with progress_bar(both, shown=sys.stderr.isatty() and not json) as progress:
+    with progress_bar(both, shown=shows_progress() and not json) as progress:
         compared = compare_runs(ours, theirs, progress=progress, trie_engine=trie_engine)
     comparison = compared.comparison
     told = {"schema": SCHEMA_VERSION, **msgspec.to_builtins(comparison, str_keys=True)}

@@ -47,19 +47,18 @@ def doctor(*, warm_up: WarmUp = False, verbose: Verbose = False, json: Json = Fa
 
 def _print(findings: "list[Finding]", *, verbose: bool) -> None:
     from relaycast.cli.installed import Health  # noqa: PLC0415
-    from relaycast.terminal import console  # noqa: PLC0415
+    from relaycast.terminal import console, say  # noqa: PLC0415
 
     out = console()
-    styles = {Health.OK: "green", Health.SLOW: "yellow", Health.MISSING: "yellow", Health.BROKEN: "red"}
+    styles = {Health.OK: "", Health.SLOW: "yellow", Health.MISSING: "yellow", Health.BROKEN: "red"}
     width = max(len(it.name) for it in findings)
     for it in findings:
         found = it.found if verbose or len(it.found) <= SHOWN_CHARACTERS else _shortened(it.found)
-        out.print(f"{it.state.value:<8}", style=styles[it.state], end="")
-        out.print(f"{it.name:<{width}}  {found}", markup=False, soft_wrap=True)
+        say(f"{it.state.value:<8}{it.name:<{width}}  {found}", hanging=width + 10, style=styles[it.state])
         if it.state is not Health.OK:
             for label, text in (("for", it.needed_for), ("fix", it.fix)):
                 if text:
-                    out.print(f"{'':<8}{'':<{width}}  {label}: {text}", markup=False, soft_wrap=True)
+                    say(f"{'':<8}{'':<{width}}  {label}: {text}", hanging=width + 12)
     out.print()
     worst = [it for it in findings if it.state is Health.BROKEN]
     rest = [it for it in findings if it.state in (Health.SLOW, Health.MISSING)]

@@ -14,7 +14,7 @@ from relaycast.cli.simulate import GenesisFile
 from relaycast.inputs import STDIN, place_of
 from relaycast.refusal import SHOWN_CHARACTERS, BadInput, nearest, shown
 from relaycast.simulation.run_folder import check_writable
-from relaycast.terminal import shows_progress
+from relaycast.terminal import say, shows_progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -267,24 +267,24 @@ def _print(
 
     out = console()
     for line in wrong:
-        out.print(line, style="red", markup=False, soft_wrap=True)
+        say(line, style="red")
     for line in described(verdict):
         style = "red" if line.startswith("grew") else "green" if line.startswith("shrank") else ""
-        out.print(line, style=style, markup=False, soft_wrap=True)
+        say(line, style=style)
     if check:
         _print_verdict(out, verdict, measured, file)
     else:
         written = ", ".join(f"{name} ({'new' if name not in kept.scenarios else 'again'})" for name in measured)
-        out.print(f"{file}: kept {written}", markup=False, soft_wrap=True)
+        say(f"{file}: kept {written}")
 
 
 def _print_verdict(out: "Console", verdict: "Verdict", measured: "dict[str, ScenarioSizes]", file: Path) -> None:
     for line in verdict.wrong:
-        out.print(f"cannot be compared: {line}", style="red", markup=False, soft_wrap=True)
+        say(f"cannot be compared: {line}", style="red")
     sizes = f"{verdict.compared:,} sizes of {', '.join(measured)} compared with {file}"
     limit = f"grew beyond {_percent(verdict.tolerance)}"
     if verdict.ok:
-        out.print(f"{sizes}: none {limit}", style="green", markup=False, soft_wrap=True)
+        say(f"{sizes}: none {limit}", style="green")
         if verdict.shrunk:
             out.print("keep the smaller ones: the same command without --check", markup=False)
     else:

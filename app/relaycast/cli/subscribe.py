@@ -9,8 +9,8 @@ from cyclopts import App, Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json
-from relaycast.refusal import BadInput, one_line, plain, short, shown
-from relaycast.terminal import counted
+from relaycast.refusal import BadInput, one_line, short, shown
+from relaycast.terminal import counted, say
 
 if TYPE_CHECKING:
     from relaycast.serve.subscription_client import SubscriptionClient
@@ -140,7 +140,8 @@ def list_(*, url: Url = SERVER, token_file: TokenFile = None, json: Json = False
         fares = {state["subscription"]: state for state in client.pages("/deliveries?limit=1000")}
         hows = [_fares(fares[it["id"]]) if it["id"] in fares else "removed" for it in found]
         lines = [f"{it['id']}  {it['protocol']:<5}  {it['sink']}  {how}" for it, how in zip(found, hows, strict=True)]
-    print(plain("\n".join(lines)) if lines else "no subscriptions")
+    for line in lines or ["no subscriptions"]:
+        say(line, hanging=4)
     return ExitCode.FINE
 
 
@@ -204,7 +205,8 @@ def deadletters(
             f"{it['givenup']}: {it['reason']}"
             for it in found
         ]
-    print(plain("\n".join(lines)) if lines else "no dead letters")
+    for line in lines or ["no dead letters"]:
+        say(line, hanging=4)
     return ExitCode.FINE
 
 

@@ -13,7 +13,7 @@ from relaycast.cli.flags.spark import Conf, Master, RunEngine, Ui, bulk_session,
 from relaycast.cli.options import AllowOversize, AllowStarved, Json, TrieEngine, Workers, checked_workers
 from relaycast.out_file import written
 from relaycast.refusal import BadInput
-from relaycast.terminal import counted
+from relaycast.terminal import counted, say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,12 +139,12 @@ def _told(table: "pa.Table", cells: int, out: Path, *, allowed: _Allowed, json: 
     else:
         rows = f"{counted(cells, 'run')}, {counted(len(table), 'row')} (one for each subscriber of a run)"
         ends = f"{failed or 'none'} of a failed run, {broken or 'none'} with a violated invariant"
-        print(f"{rows}: {ends}, {oversize or 'none'} with blocks that do not fit")
+        say(f"{rows}: {ends}, {oversize or 'none'} with blocks that do not fit")
         if oversize:
             _print_oversize(table, oversize)
         if starved:
             first = next(row["cell"] for row in table.to_pylist() if row["starved"])
-            _print_red(f"starved readers in {counted(starved, 'row')}, first in cell {first}")
+            say(f"starved readers in {counted(starved, 'row')}, first in cell {first}", style="red")
         print(f"table: {out}")
     unfit = (oversize and not allowed.oversize) or (starved and not allowed.starved)
     if failed or (unfit and not broken):
@@ -155,10 +155,6 @@ def _told(table: "pa.Table", cells: int, out: Path, *, allowed: _Allowed, json: 
 def _print_oversize(table: "pa.Table", rows: int) -> None:
     """Say which rows have blocks that do not fit, the first of them with what its fullest block carries."""
     first = next(row for row in table.to_pylist() if row["oversize_blocks"])
-    _print_red(f"blocks that do not fit in {rows:,} rows, first in cell {first['cell']}: {first['fullest_block']}")
-
-
-def _print_red(text: str) -> None:
-    from relaycast.terminal import console  # noqa: PLC0415
-
-    console().print(text, style="red", markup=False, soft_wrap=True)
+    say(
+        f"blocks that do not fit in {rows:,} rows, first in cell {first['cell']}: {first['fullest_block']}", style="red"
+    )

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter, validators
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json
 from relaycast.refusal import one_line
-from relaycast.terminal import counted
+from relaycast.terminal import counted, say
 
 app = App(name="vectors", help="Write and check a conformance suite for implementations of pub-sub.")
 
@@ -39,7 +39,7 @@ def export(folder: Folder, /, *, seed: Seed = 7, json: Json = False) -> ExitCode
         return ExitCode.FINE
     for kind, count in manifest.by_kind().items():
         print(f"{kind:<12} {counted(count, 'vector')}")
-    print(f"{manifest.vectors:,} vectors, {manifest.size:,} bytes, {MANIFEST} has the Blake2b-256 hash {digest}")
+    say(f"{manifest.vectors:,} vectors, {manifest.size:,} bytes, {MANIFEST} has the Blake2b-256 hash {digest}")
     return ExitCode.FINE
 
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from relaycast.pov.inspection import UNUSED, Inspection, MessageCount
-from relaycast.terminal import console, counted, print_table
+from relaycast.terminal import console, counted, print_table, say
 
 
 def print_inspection_json(found: Inspection) -> None:
@@ -27,9 +27,9 @@ def print_inspection(found: Inspection) -> None:
     print_table(out, ("relay proof", "for", "nodes", "bytes", "share"), rows, right=("nodes", "bytes", "share"))
     print()
     for count in found.messages:
-        print(_messages(count))
+        say(_messages(count))
     print()
-    print(_saved(found))
+    say(_saved(found))
     unused = sum(it.proof_bytes for it in found.parts if it.part == UNUSED)
     if unused:
         out.print(f"the root does not lead to {unused:,} bytes of the proof", style="red")

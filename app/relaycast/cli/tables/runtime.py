@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from relaycast.refusal import short
-from relaycast.terminal import console, counted, print_table
+from relaycast.terminal import console, counted, print_table, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +35,7 @@ def print_runtime(summary: dict[str, Any], metadata: "Metadata") -> None:
         "runtime APIs": ", ".join(f"{it['name'] or it['id']} {it['version']}" for it in summary["apis"]),
     }
     for name, value in rows.items():
-        out.print(f"{name:<20} {value}", markup=False, soft_wrap=True)
+        say(f"{name:<20} {value}", hanging=21)
     out.print()
     table = [
         (str(it.index), it.name, *(str(len(getattr(it, name))) for name in COUNTED))
@@ -59,17 +59,16 @@ def print_pallet(pallet: "PalletMetadata") -> None:
 
 def print_changes(upgrade: "Upgrade", before: str, after: str) -> None:
     """Print every change on a line, those that break clients marked."""
-    out = console()
     for change in upgrade.changes:
         mark, style = ("breaks", "red") if change.breaks else ("", "")
-        out.print(f"{mark:<7}{change}", style=style, markup=False, soft_wrap=True)
+        say(f"{mark:<7}{change}", style=style, hanging=7)
     for note in upgrade.notes:
-        out.print(f"{'note':<7}{note}", style="yellow", markup=False, soft_wrap=True)
+        say(f"{'note':<7}{note}", style="yellow", hanging=7)
     breaking = f"{upgrade.breaking:,} of them {'breaks' if upgrade.breaking == 1 else 'break'} clients"
     told = f"{before} -> {after}: {counted(len(upgrade.changes), 'change')}" + (
         f", {breaking}" if upgrade.changes else ""
     )
-    out.print(told, style="red" if upgrade.breaking else "green", markup=False, soft_wrap=True)
+    say(told, style="red" if upgrade.breaking else "green")
 
 
 def _print_rows(out: "Console", title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from relaycast.terminal import console, counted, print_table
+from relaycast.terminal import console, counted, print_table, say
 from relaycast.xray.nodes import NodeView, Totals, Xray
 
 SHOWN_DIGITS = 18
@@ -31,9 +31,9 @@ def print_text(picture: Xray, *, limit: int, notes: list[str]) -> None:
         print(f"... and {len(picture.nodes) - len(rows)} more (--limit 0 prints all)")
     print()
     for root in picture.roots:
-        print(f"root       {root}")
+        say(f"root       {root}")
     for line in (*_totals(picture.totals), *notes):
-        print(line)
+        say(line)
 
 
 def _row(view: NodeView) -> tuple[str, ...]:
