@@ -136,6 +136,7 @@ def test_the_guide_states_the_limits() -> None:
         "time between two requests on one connection": f"{KEEP_ALIVE_SECONDS:g} s",
         "time in which a client reads none of the data sent to it (Linux only)": f"{limits.stalled_seconds:g} s",
         "WebSockets of the node": f"{application.MOST_CONNECTIONS:,}",
+        "WebSockets of the node of one token or address": f"{application.MOST_CONNECTIONS_OF_ONE:,}",
         "browsers with the live page open": f"{application.MOST_WATCHERS}",
         "size of a JSON-RPC message or answer": f"{MOST_REQUEST_BYTES >> 20} MiB",
         "subscriptions of one WebSocket": f"{MOST_SUBSCRIPTIONS:,}",

@@ -272,8 +272,9 @@ def test_an_encoded_body_is_refused_and_not_decoded(encoding: str) -> None:
     visit(work)
 
 
-def test_connections_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "MOST_CONNECTIONS", 2)
+@pytest.mark.parametrize("limit", ["MOST_CONNECTIONS", "MOST_CONNECTIONS_OF_ONE"])
+def test_connections_have_a_limit(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application, limit, 2)
 
     async def work(server: Server, client: aiohttp.ClientSession) -> None:
         first, second = [await client.ws_connect(server.url("ws")) for _ in range(2)]

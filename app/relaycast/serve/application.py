@@ -5,6 +5,7 @@ is the live page. ``/healthz`` and ``/readyz`` are for operators. What the gatew
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from relaycast_gateway.icrc_face import GatewayCanisters
 
 MOST_CONNECTIONS = 4_096
+MOST_CONNECTIONS_OF_ONE = 2_048
+"""WebSockets of one caller (``RequestRates``): half are left for others."""
+
 """Clients with a WebSocket at one time."""
 
 MOST_WATCHERS = 256
@@ -63,6 +67,7 @@ class Application:
     gateway: Gateway | None = None
     faces: Faces = field(default_factory=Faces)
     sockets: set[web.WebSocketResponse] = field(default_factory=set)
+    _sockets_of: Counter[str] = field(default_factory=Counter, init=False)
     rates: RequestRates = field(default_factory=RequestRates)
     admit: Callable[[asyncio.Transport | None], None] = lambda _: None
     """Called with the connection of each admitted request."""
@@ -126,10 +131,13 @@ class Application:
         return response
 
     def _admission(self, request: web.Request) -> Admission:
-        """Return the rate limit of the sender: by its token, or by its address where the token is unknown."""
-        found = self.access.caller(request.headers.get(hdrs.AUTHORIZATION)) if self.access.tokens else None
-        caller = caller_at(request.remote or "") if found is None else f"token {found.name}"
+        caller = self._rated_as(request)
         return lambda count: self.rates.take(caller, count)
+
+    def _rated_as(self, request: web.Request) -> str:
+        """Return whose limits count for a request: those of its token, or of its address if the token is unknown."""
+        found = self.access.caller(request.headers.get(hdrs.AUTHORIZATION)) if self.access.tokens else None
+        return caller_at(request.remote or "") if found is None else f"token {found.name}"
 
     def _caller(self, request: web.Request) -> Caller:
         found = self.access.caller(request.headers.get(hdrs.AUTHORIZATION))
@@ -170,9 +178,19 @@ class Application:
             raise web.HTTPNotAcceptable(reason=reason)
         if len(self.sockets) >= MOST_CONNECTIONS:
             raise web.HTTPServiceUnavailable(reason=f"Too many connections: the limit is {MOST_CONNECTIONS}")
+        caller = self._rated_as(request)
+        if self._sockets_of[caller] >= MOST_CONNECTIONS_OF_ONE:
+            limit = f"the limit of one token or address is {MOST_CONNECTIONS_OF_ONE}"
+            raise web.HTTPServiceUnavailable(reason=f"Too many connections: {limit}")
         admit = self._admission(request)
         session = RpcSession(admit=admit, denied=self._denied(request))
-        return await serve_socket(request, rpc, session, self.sockets, admit)
+        self._sockets_of[caller] += 1
+        try:
+            return await serve_socket(request, rpc, session, self.sockets, admit)
+        finally:
+            self._sockets_of[caller] -= 1
+            if not self._sockets_of[caller]:
+                del self._sockets_of[caller]
 
     def _denied(self, request: web.Request) -> str | None:
         """Return the name of a caller who may not call ``dev_*``, ``None`` for an admin."""
