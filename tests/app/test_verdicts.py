@@ -11,7 +11,9 @@ import pytest
 
 from command_line import Command, Written
 from relaycast.report.page import render_report
+from relaycast.report.story import why
 from relaycast.report.templates import percent
+from relaycast.report.trie_view import CAUSES
 from relaycast.report.verdicts import Severity, by_cause, median_block, verdicts
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.message_load import MessageLoad
@@ -283,3 +285,22 @@ def test_an_entry_that_no_charge_covers_is_named_until_a_migration_moves_it_out(
     assert said in relaycast(*call).out
     migrated = relaycast(*call, "--state-version", "1", "--json").json["subscribers"]
     assert [reader["uncharged"] for reader in migrated] == [[], []]
+
+
+def test_legends_name_the_longest_value_that_stays_in_its_node() -> None:
+    at, beyond = (
+        ran(
+            msgspec.structs.replace(
+                reader(),
+                parachains=[
+                    ParachainTable(id=2_000, publish=PublishTable(keys=20, value_bytes=size)),
+                    ParachainTable(id=3_000, subscribe=[SubscriptionTable(publisher=2_000)]),
+                ],
+            )
+        )
+        for size in (23, 24)
+    )
+    values = [run.subscribers[0].publishers[0].by_cause["value"].nodes for run in (at, beyond)]
+    assert values[0] == 0 < values[1]
+    assert "more than 23 bytes" in CAUSES["value"]
+    assert "more than 23 bytes" in why(beyond)

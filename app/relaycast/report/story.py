@@ -13,7 +13,7 @@ REASONS = {
     "new": "nodes where there was none before",
     "changed": "nodes that new values changed, from the leaf up to the root",
     "unseen": "nodes read again because the node cache does not have what was there",
-    "value": "values, which stand outside of their nodes from 33 bytes on",
+    "value": "values of more than 23 bytes, which are nodes of their own",
 }
 """What bytes of pub-sub are for, as a sentence has it."""
 

@@ -30,7 +30,7 @@ CAUSES = {
     "new": "nodes where there was none before",
     "changed": "nodes in the place of another one",
     "unseen": "nodes read again: what was there is not in the node cache",
-    "value": "values of more than 32 bytes, which stand outside of their nodes",
+    "value": "published values of more than 23 bytes, which are nodes of their own",
     GIVEN: "nodes of the proof",
     UNUSED: "nodes that what is asked for does not need",
 }
