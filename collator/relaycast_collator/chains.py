@@ -260,9 +260,17 @@ class Chains:
         self.parachains[para_id].head = Header.decode(built.head)
         self._inbound.load(para_id, built.inbound)
 
-    def dump(self) -> ChainsDump:
-        """Return where all chains stand between two ticks; ``ValueError`` while a call waits for the next block."""
-        if self._calls:
+    @property
+    def waiting_calls(self) -> tuple[Call, ...]:
+        """The calls that the next relay block makes."""
+        return tuple(self._calls)
+
+    def dump(self, *, calls_apart: bool = False) -> ChainsDump:
+        """Return where all chains stand between two ticks; ``ValueError`` while a call waits for the next block.
+
+        With ``calls_apart`` the caller keeps ``waiting_calls`` itself.
+        """
+        if self._calls and not calls_apart:
             raise ValueError(f"{len(self._calls)} calls wait for the next relay block: they cannot be put away")
         return ChainsDump(
             version=VERSION,
@@ -274,10 +282,11 @@ class Chains:
             guests=self.guests.dump(),
         )
 
-    def load(self, dump: ChainsDump) -> None:
+    def load(self, dump: ChainsDump, calls: Iterable[Call] = ()) -> None:
         """Stand where others stood that were made like these; raises ``CheckpointRefused``.
 
-        The listeners stay, and no call waits. Chains that refuse can no longer be used.
+        The listeners stay, and ``calls``, which waited in these very chains, wait again. Chains that refuse can no
+        longer be used.
         """
         with refusing("the parachains"):
             known, given = list(self.parachains), [chain.para_id for chain in dump.parachains]
@@ -291,7 +300,7 @@ class Chains:
         with refusing("messages under way"):
             self._sent = {ParaId(it.para_id): it.messages(self._known(it.para_id).outbox) for it in dump.sent}
         self.tick = dump.tick
-        self._calls.clear()
+        self._calls = list(calls)
         self._facts.clear()
 
     def _known(self, para_id: int) -> Parachain:

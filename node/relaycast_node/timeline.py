@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from relaycast_collator import Chains
 from relaycast_collator.chains_dump import ChainsDump
+from relaycast_collator.relay_chain import Call
 
 TICKS_OF_A_CHECKPOINT = 64
 
@@ -74,11 +75,12 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where chains and workload stood after a tick, with nothing put in since."""
+    """Where chains and workload stood after a tick, with nothing put in since; ``calls`` wait for the next one."""
 
     tick: Tick
     chains: ChainsDump
     workload: Any
+    calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,7 @@ class Timeline:
     def go_to(self, moment: TimelinePoint) -> None:
         """Let chains and workload stand where they stood at a moment."""
         with self._nobody_listening():
-            self._chains.load(moment.checkpoint.chains)
+            self._chains.load(moment.checkpoint.chains, moment.checkpoint.calls)
             self._workload.load(moment.checkpoint.workload)
             self._tick = moment.checkpoint.tick
             for tick in moment.ticks:
@@ -282,8 +284,9 @@ class Timeline:
         """Return a checkpoint of now, ``None`` where none can be taken; without an earlier one there is no way back."""
         if self._never:
             return None
+        calls = self._chains.waiting_calls  # those of the set-up, before the first tick
         try:
-            taken = self.take()
+            taken = Checkpoint(self._tick, self._chains.dump(calls_apart=True), self._workload.dump(), calls)
         except ValueError as error:
             if self._checkpoint is None:
                 self.refusal = f"the chains cannot go back before the next block: {error}"

@@ -39,6 +39,31 @@ def state_of(live: Live) -> Any:
     return [(it[0], it[1], it[3], it[5:]) for it in fingerprint(live)[:-3]], fingerprint(live)[-3:]
 
 
+def registering() -> Live:
+    """Return chains at block 0 whose publisher registers with the first block."""
+    chains = Chains()
+    chains.add_parachain(PUBLISHER)
+    chains.register_publisher(PUBLISHER)
+    chains.add_parachain(READER)
+    live = Live(chains, chains.step)
+    live.log = InputLog(Clock())
+    return live
+
+
+@pytest.mark.parametrize("para_id", [None, PUBLISHER])
+def test_the_first_tick_is_taken_back_too_with_the_calls_of_the_set_up(para_id: int | None) -> None:
+    live, twin = registering(), registering()
+    assert live.chains.waiting_calls, "the publisher registers with the first block"
+    poison(live, para_id)
+    with pytest.raises(TickFailed, match=r"the chains are back at relay block 0, the input since then was dropped$"):
+        live.new_block()
+    assert live.halted is None
+    for chains in (live, twin):
+        chains.new_block(4)
+    assert state_of(live) == state_of(twin)
+    assert live.chains.relay_chain.broadcaster.storage.registered_publishers.count() == 1
+
+
 @pytest.mark.parametrize(
     ("para_id", "key"),
     [(None, NOW), (PUBLISHER, NOW), (READER, DIGESTS), (None, bytes(40_000))],
