@@ -154,6 +154,7 @@ class Gateway:
                 held.callback(store.close)
                 allowed_sinks = tuple(allow_sink)
                 guard = SinkGuard(allowed_sinks)
+                held.callback(guard.close)
                 canisters, lists = None, NO_LISTS
                 if icrc is not None or (folder is not None and (Path(folder) / CANISTERS_FILE).exists()):
                     from relaycast_gateway.icrc_face import (  # noqa: PLC0415 - only where there are canisters

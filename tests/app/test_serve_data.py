@@ -306,7 +306,7 @@ def test_the_pace_that_a_client_set_is_kept_unless_the_user_names_one(tmp_path: 
 @pytest.mark.slow
 def test_a_user_who_stops_while_blocks_are_built_again_loses_nothing(tmp_path: Path) -> None:
     with rc.serve("oracle", data=tmp_path) as chains:
-        chains.new_block(60)
+        chains.new_block(200)  # some seconds to build again
         head = chains.call("chain_getBlockHash")
     before = contents(tmp_path)
     process = subprocess.Popen(
@@ -316,10 +316,12 @@ def test_a_user_who_stops_while_blocks_are_built_again_loses_nothing(tmp_path: P
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
-    assert process.stdout is not None
-    assert process.stdout.readline().startswith("building kept blocks again: ")
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    with process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert line.startswith("building kept blocks again: ")
     assert process.returncode == 130
     assert contents(tmp_path) == before
     with rc.serve("oracle", data=tmp_path) as chains:

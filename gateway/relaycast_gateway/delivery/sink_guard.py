@@ -151,6 +151,10 @@ class SinkGuard:
         for entry in allow:
             self._add(entry)
 
+    def close(self) -> None:
+        """Let the threads of look-ups end; later ones are refused."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
     async def check_host(self, host: str, port: int) -> None:
         """Raise ``SinkRefused`` for a host that may not be a sink.
 
