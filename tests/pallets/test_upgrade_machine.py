@@ -99,7 +99,7 @@ class ReplacedPolicies(UpgradedNetwork):
         self.world.upgrade(policies=Policies(metering=charges))
         super().teardown()
         for publisher in machine.PUBLISHERS:
-            if self.world.entry(publisher, machine.STOCK[0]) is not None:
+            if self.world.root_of(publisher) is not None:
                 self.world.publish(publisher, machine.STOCK, b"all of them")
         self.block(1 << 20, b"")
         cache_is_exact(self.world)
