@@ -204,6 +204,18 @@ def keys_were_lost_before() -> None:
     nothing_is_lost(chain)
 
 
+def keys_are_added_after_a_root_was_forgotten() -> None:
+    """No key of the publisher counts as dealt with: all its old nodes go, whichever keys are added."""
+    chain = following(Policies(metering=EverythingCarried(), root_commit=AfterFirstKey()))
+    chain.upgrade(policies=CARRIED)
+    chain.subscribe(ALPHA, [*W, *OTHERS[1:3]])
+    write(chain, 1)
+    chain.told = ChangesTold()
+    assert len(chain.settle().called) == len(W) + 2
+    write(chain, 2)
+    assert len(chain.settle().called) == len(W)
+
+
 def a_publisher_that_left_has_nodes() -> None:
     """No subscription uses them: they stay in their new form until they are cleared, and do no harm when it returns."""
     for before, after in ((PLAIN, CARRIED), (CARRIED, PLAIN)):
@@ -283,6 +295,7 @@ SCENES: dict[Callable[[], None], tuple[Callable[[PATCH], None], ...]] = {
     uses_are_counted_from_now_on: (trust_uses,),
     a_root_was_forgotten_in_mid_pass: (trust_uses,),
     keys_were_lost_before: (trust_roots,),
+    keys_are_added_after_a_root_was_forgotten: (),
     a_publisher_that_left_has_nodes: (migrate_followed_publishers_alone,),
     values_are_bounded_anew: (charge_as_before,),
     a_limit_falls_below_paths_that_stand: (),

@@ -108,7 +108,7 @@ class CarriedPublisherPass(PublisherPass):
         return change
 
     def _begin(self) -> bytes | None:
-        if self._view.root is None and self._view.bases is None:
+        if self._view.cache is NO_CACHED_NODES:
             self._remove_all()
         root = super()._begin()
         if root is None:

@@ -263,7 +263,8 @@ class Subscriber:
             else:
                 change, root, bases = SubscriptionChange.REMOVED, None, None
         cache = self._nodes_of(para_id)
-        if change is SubscriptionChange.REMOVED or (self._removes_within_budget and root is None and bases is None):
+        has_base = root is not None or any((bases or {}).values())
+        if change is SubscriptionChange.REMOVED or (self._removes_within_budget and not has_base):
             cache = NO_CACHED_NODES
         return PublisherView(para_id, subscribed, root, bases, change, cache, delivered)
 
