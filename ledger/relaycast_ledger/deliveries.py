@@ -161,7 +161,7 @@ class Deliveries:
                 overwritten += 1
         self._seen[subscriber, (publisher, key)] = entry.when_inserted
         again = seen == entry.when_inserted
-        return Delivery(publisher, key, entry, published_at, tick, overwritten, again)
+        return Delivery(publisher, key, entry, published_at, tick, overwritten, again, seen is None)
 
     def repeated(self, subscriber: ParaId, result: ProofProcessingResult, updates: tuple[Update, ...]) -> list[Update]:
         """Return updates that told ``subscriber`` nothing new; to ask before ``delivered`` notes them.
@@ -197,7 +197,7 @@ class Deliveries:
                     yield publisher, key
 
     def begin(self, subscriber: ParaId, result: ProofProcessingResult, relay_parent: BlockNumber) -> None:
-        """Note from which relay block on ``subscriber`` waits for its keys, where they changed in this block."""
+        """Store the relay block at which ``subscriber`` began to wait, for each publisher whose keys it changed."""
         for publisher, view in result.plan.views.items():
             if view.change is not SubscriptionChange.NONE or (subscriber, publisher) not in self._begun:
                 self._begun[subscriber, publisher] = relay_parent

@@ -19,7 +19,7 @@ BLOCKS_BEHIND = 20
 
 
 class Starvation(Struct, frozen=True, kw_only=True):
-    """What a reader missed, where it starved, or where the run is too short to tell."""
+    """What a reader missed, if it starved or if the run is too short to tell."""
 
     is_starved: bool
     """False: cut short in over half of the blocks, but there are fewer than ``ENOUGH_BLOCKS``."""
@@ -28,7 +28,7 @@ class Starvation(Struct, frozen=True, kw_only=True):
     """Blocks in which the reader had something to receive."""
 
     cut_short: int
-    """Of these, blocks that ended before every key was read."""
+    """How many of these blocks ended before every key was read."""
 
     blocks_without: int
     """The most of these in a row in which nothing was received."""

@@ -258,7 +258,7 @@ class Live:
         self.log = HaltedLog(reason, self._log.position)
 
     def _resume(self) -> None:
-        """Let the clock continue if it waits for an input."""
+        """Start the clock again if it was waiting for an input."""
         if self.paused is not None:
             self.paused = None
             self._changed.set()

@@ -15,7 +15,8 @@ from msgspec import Struct
 import relaycast as rc
 from app.serve_process import journal_in
 from app.test_serve_data import blocks_in_log, contents, ensure_no_gap_and_no_double
-from app.test_subscribe_verb import receiver, wait_for
+from app.test_subscribe_verb import wait_for
+from app.webhook import webhook
 from command_line import Refused
 from relaycast.refusal import BadInput
 from relaycast.serve import kept_points, network
@@ -286,7 +287,7 @@ def subscribed(chains: ServedNetwork, sink: str) -> None:
 
 
 def test_a_webhook_gets_each_block_once_across_stops_and_goes_on_after_a_lost_log(tmp_path: Path) -> None:
-    with receiver() as (sink, came):
+    with webhook() as (sink, came):
         for ticks in (3, 6):
             with rc.serve("oracle", data=tmp_path, allow_sink=["127.0.0.1"]) as chains:
                 if not came:
@@ -294,13 +295,13 @@ def test_a_webhook_gets_each_block_once_across_stops_and_goes_on_after_a_lost_lo
                 chains.new_block(3)
                 count = 1 + len(chains.parachains)
                 wait_for(lambda: len(came) >= count * ticks)  # noqa: B023 - called at once
-        assert len({it["ce-blockhash"] for it in came}) == len(came) == count * 6
-        ids = {it["ce-id"] for it in came}
+        assert len({it.headers["ce-blockhash"] for it in came}) == len(came) == count * 6
+        ids = {it.headers["ce-id"] for it in came}
         (tmp_path / "events.sqlite").unlink()
         with pytest.raises(ValueError, match="deliveries up to event"), rc.serve("oracle", data=tmp_path):
             pass
         with rc.serve("oracle", data=tmp_path, allow_sink=["127.0.0.1"], accept_loss=True) as chains:
             chains.new_block()
             wait_for(lambda: len(came) >= count * 7)
-        assert len({it["ce-blockhash"] for it in came}) == len(came) == count * 7
-        assert not ids & {it["ce-id"] for it in came[count * 6 :]}
+        assert len({it.headers["ce-blockhash"] for it in came}) == len(came) == count * 7
+        assert not ids & {it.headers["ce-id"] for it in came[count * 6 :]}

@@ -109,9 +109,9 @@ def test_lists_of_a_namespace_hold_at_every_face(access: Access) -> None:
                     name: await client.subscribe("com.example.", heard[name].append, match="prefix")
                     for name, client in (("uwe", uwe), ("own", own))
                 }
-                with pytest.raises(WampError, match=r"publishers of .* listed"):
+                with pytest.raises(WampError, match=r"not on the list of publishers"):
                     await own.publish(FEED, ["forged"])
-                with pytest.raises(WampError, match=r"subscribers of .* listed"):
+                with pytest.raises(WampError, match=r"not on the list of subscribers"):
                     await own.subscribe(FEED, lambda _: None)
                 await uwe.publish(FEED, ["secret"], exclude_me=False)
                 _, (result,) = await asyncio.to_thread(
@@ -236,7 +236,7 @@ def test_lists_hold_where_the_face_that_made_them_is_not_offered(access: Access,
 
         async def publish() -> None:
             async with await joined(chains, "own") as client:
-                with pytest.raises(WampError, match=r"publishers of .* listed"):
+                with pytest.raises(WampError, match=r"not on the list of publishers"):
                     await client.publish(FEED, ["forged"])
 
         asyncio.run(publish())

@@ -10,7 +10,8 @@ import pytest
 
 import relaycast as rc
 from app.browser import visited
-from app.test_subscribe_verb import receiver, wait_for
+from app.test_subscribe_verb import wait_for
+from app.webhook import webhook
 from command_line import Command, Refused
 from gateway.cloudevents.served_gateway import MINIMAL, Api, problem_in, served, visit
 from relaycast.refusal import BadInput
@@ -216,17 +217,17 @@ def test_a_served_network_keeps_its_subscriptions_for_the_next_start(tmp_path: P
         assert ended.code == 0, ended.err
         return ended.out.strip()
 
-    with receiver() as (sink, came):
+    with webhook() as (sink, came):
         with rc.serve("oracle", data=tmp_path / "kept", allow_sink=["127.0.0.1"]) as chains:
             name = subscribe(chains, "add", "--sink", sink, "--type", "io.relaycast.block.imported")
             chains.new_block(1)
             wait_for(lambda: len(came) >= 2)
-        before = {it["ce-id"] for it in came}
+        before = {it.headers["ce-id"] for it in came}
         with rc.serve("oracle", data=tmp_path / "kept", allow_sink=["127.0.0.1"]) as chains:
             assert subscribe(chains, "list").startswith(name)
             chains.new_block(1)
-            wait_for(lambda: len({it["ce-id"] for it in came}) >= 2 * len(before))
-        sequences = [it["ce-sequence"] for it in came]
+            wait_for(lambda: len({it.headers["ce-id"] for it in came}) >= 2 * len(before))
+        sequences = [it.headers["ce-sequence"] for it in came]
         assert sequences == sorted(sequences)
 
 

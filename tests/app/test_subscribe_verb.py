@@ -3,7 +3,6 @@
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from time import monotonic, sleep
@@ -12,33 +11,9 @@ from typing import Any
 import pytest
 
 import relaycast as rc
+from app.webhook import webhook
 from command_line import Command, Refused, Written
 from relaycast.serve.in_process import ServedNetwork
-
-
-@contextmanager
-def receiver(status: int = 204) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Receive webhooks; yield the address and what came: headers in lower case, and the body."""
-    came: list[dict[str, Any]] = []
-
-    class Receiver(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            came.append({name.lower(): value for name, value in self.headers.items()} | {"body": body})
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/", came
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -66,18 +41,18 @@ def wait_for(condition: Any) -> None:
 
 @pytest.mark.matrix("CE-23", "CE-02")
 def test_a_feed_reaches_a_webhook(oracle: ServedNetwork, subscribe: Command) -> None:
-    with receiver() as (sink, came):
+    with webhook() as (sink, came):
         made = subscribe("add", "--sink", sink, "--type", "io.relaycast.data.published", "--config", "proof=true")
         assert (made.code, made.err) == (0, "")
         oracle.new_block(6)
         wait_for(lambda: len(came) >= 3)
         first = came[0]
-        assert first["ce-type"] == "io.relaycast.data.published"
-        assert first["ce-source"] == "/oracle/relay"
-        data = json.loads(first["body"])
+        assert first.headers["ce-type"] == "io.relaycast.data.published"
+        assert first.headers["ce-source"] == "/oracle/relay"
+        data = json.loads(first.body)
         assert data["value"].startswith("0x")
         assert data["proof"]
-        sequences = [it["ce-sequence"] for it in came]
+        sequences = [it.headers["ce-sequence"] for it in came]
         assert sequences == sorted(sequences)
         (line,) = subscribe("list").out.splitlines()
         assert line.startswith(f"{made.out.strip()}  HTTP   {sink}  active, ")
@@ -90,7 +65,7 @@ def test_a_feed_reaches_a_webhook(oracle: ServedNetwork, subscribe: Command) -> 
 
 
 def test_dead_letters_are_listed_and_tried_again(oracle: ServedNetwork, subscribe: Command) -> None:
-    with receiver(400) as (sink, came):
+    with webhook(lambda _: (400, {})) as (sink, came):
         name = subscribe("add", "--sink", sink, "--sql", "type = 'io.relaycast.block.imported'").out.strip()
         oracle.new_block(2)
         wait_for(lambda: "dead letters" in subscribe("list").out)
@@ -167,7 +142,7 @@ def test_the_address_of_the_subscriptions_does_as_well(oracle: ServedNetwork, re
 
 
 def test_another_server_is_told_from_a_manager(refused: Refused) -> None:
-    with receiver() as (sink, _):
+    with webhook() as (sink, _):
         assert "got an answer of another kind, expected a server of relaycast" in refused(
             "subscribe", "list", "--url", sink
         )

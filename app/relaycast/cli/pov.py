@@ -189,7 +189,7 @@ def _found(source: str, file: Path, presets: list[str]) -> Path:
 
 
 class _Found(NamedTuple):
-    """What scenarios came to beside their sizes, a line each."""
+    """What is wrong in the runs of the scenarios: one line for each finding."""
 
     broken: list[str]
     """Invariants that were violated."""

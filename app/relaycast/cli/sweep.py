@@ -59,8 +59,8 @@ def sweep(
     and in a table [vary] values by path: "parachains.2000.publish.keys" = [10, 100].
 
     Exit code 1 when a run fails, has blocks that do not fit into a PoV, or starves a reader, 3 when one violates an
-    invariant. --allow-oversize and --allow-starved are for studies of such runs. What a run came to is kept as soon as
-    it is done: the same command goes on behind an interrupt or a kill. With --engine spark each run is a task there.
+    invariant. --allow-oversize and --allow-starved are for studies of such runs. Each finished run is saved at once:
+    after an interrupt or a kill, the same command continues. With --engine spark, each run is a Spark task.
 
     Example: relaycast sweep sweep.toml --out sweep.parquet
     """
@@ -122,7 +122,7 @@ def _spark(
 
 
 class _Allowed(NamedTuple):
-    """What does not make the exit code 1."""
+    """The failures that keep the exit code 0."""
 
     oversize: bool
     starved: bool

@@ -185,7 +185,7 @@ class KeptChains:
         self._is_on = True
 
     def _resume_feed(self, newest: bytes) -> None:
-        """Let the feed append the missing events; search for the log's ``newest`` block unless it was recorded."""
+        """Append the events that the log lacks. If its position was not recorded, look for its ``newest`` block."""
         feed, noted = self._feed, self._noted_of_log
         if noted is None and newest:
             feed.resume(0, awaited=newest)

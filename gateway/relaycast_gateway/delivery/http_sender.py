@@ -94,7 +94,7 @@ class HttpSender:
         return self._pace.take_turn()
 
     def turn_ended(self) -> None:
-        """Let the next message ask for the grant, if there is none yet."""
+        """End the request for a grant. If none was given, the next message asks again."""
         self._pace.asked()
 
     async def close(self) -> None:

@@ -22,13 +22,13 @@ IpAddress = IPv4Address | IPv6Address
 IpNetwork = IPv4Network | IPv6Network
 
 LookUp = Callable[[str, int], list[str]]
+"""Resolves a name to the texts of its addresses; ``OSError`` where it has none."""
 
 LOOK_UP_SECONDS = 5.0
 """A look-up that takes longer counts as failed."""
 
 LOOK_UPS_AT_ONCE = 64
 """Names resolved at a time, each in its own thread, so that slow ones block nothing else."""
-"""Resolves a name to the texts of its addresses; ``OSError`` where it has none."""
 
 _REFUSED_RANGES: tuple[tuple[IpNetwork, str], ...] = tuple(
     (ip_network(text), kind)
@@ -152,7 +152,7 @@ class SinkGuard:
             self._add(entry)
 
     def close(self) -> None:
-        """Let the threads of look-ups end; later ones are refused."""
+        """Shut down the threads that resolve names. No name can be resolved afterwards."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def check_host(self, host: str, port: int) -> None:

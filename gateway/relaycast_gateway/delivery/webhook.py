@@ -64,7 +64,7 @@ class WebhookPace:
         self._gap = 0.0 if grant.rate is None else MINUTE / grant.rate
 
     def asked(self) -> None:
-        """Let the next message ask, if there is no grant yet."""
+        """End the request for a grant. If none was given, the next message asks again."""
         self._is_asking = False
 
     def take_turn(self) -> float:

@@ -61,7 +61,7 @@ class EventIds:
         return self._log.last_seq - self._cursor
 
     def catch_up(self, most: int) -> None:
-        """Note at most ``most`` of the new events of the log."""
+        """Read up to ``most`` new events from the log."""
         for it in self._log.read_sound(self._cursor, limit=most):
             if isinstance(it, DamagedEvent):
                 self._cursor = it.seq

@@ -175,6 +175,7 @@ class CanisterHost:
         if self._runner is not None:
             await self._runner.cleanup()
         await self.wire.close()
+        self._guard.close()
 
 
 @web.middleware
