@@ -16,6 +16,7 @@ from statistics import linear_regression
 from relaycast.garbage import OBJECTS_OF_A_RUN, collect_seldom
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.simulation.simulation import Simulation
+from relaycast_ledger.tally import Tally
 
 FIRST_PUBLISHER, FIRST_SUBSCRIBER = 2_000, 3_000
 
@@ -44,7 +45,7 @@ def seconds(run: Scenario) -> float:
     """Return the CPU time that its blocks take after they were prepared."""
     simulation = Simulation.prepare(run, trie_engine="plain")
     simulation.keep_accounts()
-    simulation.tally = simulation.new_tally()
+    simulation.tally = Tally()
     began = time.process_time()
     for _ in simulation.blocks():
         pass

@@ -54,9 +54,13 @@ class GuestRecord(Struct, frozen=True, kw_only=True):
 
     refusal: str | None = None
     log: tuple[str, ...] = ()
+    warm_up: bool = False
+    """Whether the block is part of the warm-up, which percentiles leave out."""
 
 
-def guest_record(fact: GuestBuilt | GuestRefusedBlock, *, spec_name: str, spec_version: int) -> GuestRecord:
+def guest_record(
+    fact: GuestBuilt | GuestRefusedBlock, *, spec_name: str, spec_version: int, warm_up: bool = False
+) -> GuestRecord:
     """Return the record of a guest's block, which its code in this version built or refused."""
     if isinstance(fact, GuestRefusedBlock):
         return GuestRecord(
@@ -68,6 +72,7 @@ def guest_record(fact: GuestBuilt | GuestRefusedBlock, *, spec_name: str, spec_v
             spec_version=spec_version,
             refusal=fact.reason,
             log=fact.log,
+            warm_up=warm_up,
         )
     block = fact.block
     return GuestRecord(
@@ -89,6 +94,7 @@ def guest_record(fact: GuestBuilt | GuestRefusedBlock, *, spec_name: str, spec_v
         shares=block.shares,
         pov=_pov(fact),
         log=block.log,
+        warm_up=warm_up,
     )
 
 

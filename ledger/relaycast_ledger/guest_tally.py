@@ -12,9 +12,8 @@ COLUMNS = RuntimePoint.__struct_fields__
 
 
 class GuestTally(Struct):
-    """The blocks of one guest so far; percentiles leave out those up to relay block ``warm_up``."""
+    """The blocks of one guest so far; percentiles leave out the warm-up."""
 
-    warm_up: int = 0
     spec_name: str = ""
     spec_version: int = 0
     extrinsics: int = 0
@@ -30,6 +29,9 @@ class GuestTally(Struct):
     refusals: list[str] = field(default_factory=list)
     """Blocks that were refused, and extrinsics at which the code trapped, each with its reason."""
 
+    _after: int = 0
+    """Blocks of the warm-up."""
+
     _items: dict[tuple[str, str], "array[int]"] = field(default_factory=dict)
     _columns: dict[str, "array[int]"] = field(default_factory=lambda: {name: array("q") for name in COLUMNS})
 
@@ -43,6 +45,7 @@ class GuestTally(Struct):
             self.refused_blocks += 1
             self.refusals.append(f"{where}: {_one_line(record.refusal)}{said}")
             return
+        self._after += record.warm_up
         self.left_out += record.left_out
         self.extrinsics += record.extrinsics
         self.failed_extrinsics += record.failed_extrinsics
@@ -104,10 +107,6 @@ class GuestTally(Struct):
             fullest_block=self.fullest_block,
             by_item=self.by_item,
         )
-
-    @property
-    def _after(self) -> int:
-        return sum(block <= self.warm_up for block in self._columns["block"])
 
     def _add_pov(self, record: GuestRecord) -> None:
         pov = record.pov

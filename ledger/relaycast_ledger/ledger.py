@@ -5,10 +5,12 @@ Law: nothing that a chain does depends on it. Chains without a ledger build the 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import partial
+
+from msgspec import field
 
 from relaycast_collator.chains import Chains
 from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, GuestBuilt, GuestRefusedBlock
@@ -26,7 +28,7 @@ from relaycast_ledger.deliveries import Deliveries, DeliveriesDump, Place
 from relaycast_ledger.guest_records import GuestRecord, guest_checks, guest_record
 from relaycast_ledger.pov import PovSize, pov_size
 from relaycast_ledger.proof_picture import ProofPicture, picture_tries
-from relaycast_ledger.records import BlockRecord, Invariants, ReadTotals, ToldDeletion, Uncharged
+from relaycast_ledger.records import BlockRecord, Delivery, Invariants, ReadTotals, ToldDeletion, Uncharged
 from relaycast_ledger.starvation import BLOCKS_BEHIND
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
@@ -56,12 +58,20 @@ class PicturesDump(DumpRow, frozen=True):
     left: Count
 
 
+class FirstDeliveryDump(DumpRow, frozen=True):
+    """A subscriber to which something was delivered, and whether it had every key for some blocks before."""
+
+    subscriber: U32
+    is_over: bool
+
+
 class LedgerDump(Dump, frozen=True):
     """What records and checks of later blocks follow from; not what was recorded and found before."""
 
     version: Version
     pictures: list[PicturesDump]
     deliveries: DeliveriesDump
+    first_deliveries: list[FirstDeliveryDump] = field(default_factory=list)
 
 
 class Ledger:
@@ -80,8 +90,17 @@ class Ledger:
         self.compresses = False
         """Whether every block's PoV is compressed, not only those that may not fit otherwise."""
 
+        self.warm_up: int | None = 0
+        """Relay blocks that are marked as warm-up; ``None``: those up to the end of each subscriber's first delivery.
+
+        That ends with the first block that brings no key for the first time.
+        """
+
         self.invariants = Invariants()
         self.deliveries = Deliveries()
+        self._is_steady: dict[ParaId, bool] = {}
+        """Whether the first delivery is over, for each subscriber to which anything was delivered."""
+
         self._records: list[BlockRecord] = []
         self._guest_records: list[GuestRecord] = []
         self.listen()
@@ -136,8 +155,9 @@ class Ledger:
         if isinstance(fact, BlockBuilt):
             self._is_pictured(fact)
             self._begin(fact)
-            for update in fact.block.updates:
-                self.deliveries.delivered(fact.para_id, update, fact.tick)
+            deliveries = [self.deliveries.delivered(fact.para_id, update, fact.tick) for update in fact.block.updates]
+            if fact.subscribes:
+                self._is_warm_up(fact, deliveries)
             self._lost(fact)
         elif not isinstance(fact, BlockPanicked):
             self.deliveries.hear(fact)
@@ -145,12 +165,14 @@ class Ledger:
     def dump(self) -> LedgerDump:
         """Return what a ledger needs that goes on from here, as data."""
         pictures = [PicturesDump(int(subscriber), left) for subscriber, left in sorted(self.pictures.items()) if left]
-        return LedgerDump(VERSION, pictures, self.deliveries.dump())
+        first = [FirstDeliveryDump(int(reader), is_over) for reader, is_over in sorted(self._is_steady.items())]
+        return LedgerDump(VERSION, pictures, self.deliveries.dump(), first)
 
     def load(self, dump: LedgerDump) -> None:
         """Go on where another ledger was put away; raises ``CheckpointRefused``. Accounts are kept as before."""
         self.deliveries.load(dump.deliveries)
         self.pictures = Counter({ParaId(it.subscriber): it.left for it in dump.pictures})
+        self._is_steady = {ParaId(it.subscriber): it.is_over for it in dump.first_deliveries}
 
     def _note_built(self, fact: BlockBuilt) -> None:
         block, parachain = fact.block, self.chains.parachains[fact.para_id]
@@ -170,7 +192,8 @@ class Ledger:
 
     def _note_guest(self, fact: GuestBuilt | GuestRefusedBlock) -> None:
         guest = self.chains.guests[fact.para_id]
-        record = guest_record(fact, spec_name=guest.spec_name, spec_version=guest.spec_version)
+        warm_up = fact.tick <= (self.warm_up or 0)
+        record = guest_record(fact, spec_name=guest.spec_name, spec_version=guest.spec_version, warm_up=warm_up)
         self._guest_records.append(record)
         if isinstance(fact, GuestBuilt):
             for invariant, holds, seen in guest_checks(fact):
@@ -212,7 +235,15 @@ class Ledger:
             deletions=tuple(ToldDeletion(publisher, key, fact.tick) for publisher, key in block.deletions),
             owed=owed,
             behind=behind,
+            warm_up=self._is_warm_up(fact, deliveries),
         )
+
+    def _is_warm_up(self, fact: BlockBuilt | BlockPanicked, deliveries: Sequence[Delivery] | None) -> bool:
+        """Return whether a block is part of the warm-up; a panicked one, without ``deliveries``, ends nothing."""
+        reader, is_steady = fact.para_id, self._is_steady
+        if deliveries is not None and (reader in is_steady or deliveries):
+            is_steady[reader] = is_steady.get(reader, False) or not any(it.is_first for it in deliveries)
+        return not is_steady.get(reader, False) if self.warm_up is None else fact.tick <= self.warm_up
 
     def _pov(self, fact: BlockBuilt) -> PovSize:
         """Return what the whole block carries, and the time that it takes to compute."""
@@ -251,6 +282,7 @@ class Ledger:
             panic=fact.reason,
             cursor=result.cursor,
             account=self._account_for(fact, inherent, result),
+            warm_up=self._is_warm_up(fact, None),
         )
 
     def _account(self, fact: BlockBuilt) -> tuple[BlockAccount | None, ProofPicture | None]:

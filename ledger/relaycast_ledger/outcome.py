@@ -38,6 +38,9 @@ class PublisherOutcome(Struct, frozen=True, kw_only=True):
     published: int
     refused_messages: int
     value_bytes: int
+    sizes: list[int]
+    """Bytes of a value, several if they take turns; empty for recorded publications."""
+
     spent_planck: int | UnsetType = UNSET
     """What left its account, for fees or into the asset trap; absent where its messages are free."""
 
@@ -148,8 +151,11 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     fullest_block: FullBlock | None
     """The one that takes most of its limit."""
 
+    first_proof_bytes: int
+    """The relay proof of the largest block of the warm-up, which has the first delivery; 0 if nothing is left out."""
+
     warm_up_blocks: int
-    """Blocks at the beginning that percentiles and charts leave out."""
+    """Blocks at the beginning that percentiles leave out."""
 
     latency_blocks: Latency
     """How long deliveries took; values that were told again are not counted."""
@@ -184,6 +190,19 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
         return self.starvation is not UNSET and self.starvation.is_starved
 
 
+class ReaderAlternative(Struct, frozen=True, kw_only=True):
+    """Bytes that the blocks of one reader carry, uncompressed: in the run itself, and under the other policy."""
+
+    para_id: int
+    pov_bytes: int
+    its_pov_bytes: int
+
+    @property
+    def saved(self) -> float:
+        """The share of the bytes that the other policy saves, negative where it costs more."""
+        return (self.pov_bytes - self.its_pov_bytes) / self.pov_bytes if self.pov_bytes else 0.0
+
+
 class Alternative(Struct, frozen=True, kw_only=True):
     """What another policy makes of the same relay blocks: bytes that all subscribers' blocks carry, uncompressed."""
 
@@ -200,6 +219,8 @@ class Alternative(Struct, frozen=True, kw_only=True):
     """Callbacks under the other policy that tell what was known."""
 
     violations: int
+    readers: list[ReaderAlternative]
+    """The parts of both sums, by reader."""
 
 
 class InvariantsOutcome(Struct, frozen=True):
@@ -280,6 +301,9 @@ class Point(Struct, frozen=True):
 
     behind: bool = False
     """Whether it left one more than ``relaycast_ledger.starvation.BLOCKS_BEHIND`` relay blocks behind."""
+
+    warm_up: bool = False
+    """Whether percentiles leave it out."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):

@@ -29,6 +29,9 @@ class Delivery(Struct, frozen=True):
     told_again: bool = False
     """Whether the subscriber was told this very entry before: no delivery, and no part of latencies."""
 
+    is_first: bool = False
+    """Whether the subscriber had no value of the key before."""
+
     @property
     def latency_blocks(self) -> int:
         """Relay chain blocks from publication to callback."""
@@ -133,6 +136,9 @@ class BlockRecord(Struct, frozen=True):
 
     behind: bool = False
     """Whether it left one more than ``BLOCKS_BEHIND`` relay blocks behind."""
+
+    warm_up: bool = False
+    """Whether the block is part of the warm-up, which percentiles leave out."""
 
     @property
     def is_oversize(self) -> bool:

@@ -24,6 +24,7 @@ BLOCKS = pa.schema(
         ("para_id", NUMBER),
         ("number", NUMBER),
         ("relay_parent", NUMBER),
+        ("warm_up", FLAG),
         ("collected_bytes", NUMBER),
         ("proof_nodes", NUMBER),
         ("proof_bytes", NUMBER),
@@ -55,6 +56,7 @@ BLOCKS = pa.schema(
 )
 """``block`` is the relay block of simulated time in which the parachain's block ``number`` was built.
 
+Percentiles of a run are those of the rows without ``warm_up``, of all rows of a reader if it has no other.
 ``own_bytes`` are the nodes of the parachain's own state that the block reads and rewrites, ``own_pov_bytes`` the same
 as the compact proof that the block carries. ``pov_bytes`` are everything that the block carries, ``compressed_bytes``
 the same as the relay chain gets it, at most ``max_pov_bytes`` of them. ``block_ref_time`` are picoseconds of the whole
@@ -133,6 +135,7 @@ RUNTIMES = pa.schema(
         ("para_id", NUMBER),
         ("number", NUMBER),
         ("relay_parent", NUMBER),
+        ("warm_up", FLAG),
         ("spec_version", NUMBER),
         ("extrinsics", NUMBER),
         ("failed_extrinsics", NUMBER),
@@ -244,6 +247,7 @@ def block_row(record: BlockRecord) -> Row:
         "para_id": int(record.para_id),
         "number": record.number,
         "relay_parent": record.relay_parent,
+        "warm_up": record.warm_up,
         "collected_bytes": record.collected_bytes,
         "proof_nodes": record.proof_nodes,
         "proof_bytes": record.proof_bytes,
@@ -273,7 +277,7 @@ def block_row(record: BlockRecord) -> Row:
 
 def guest_row(record: GuestRecord) -> Row:
     """Return a guest's block as the rest of a row of ``RUNTIMES``; sizes are null of one that was refused."""
-    names = ["number", "relay_parent", "spec_version", "refusal"]
+    names = ["number", "relay_parent", "warm_up", "spec_version", "refusal"]
     if record.refusal is None:
         names += ["extrinsics", "failed_extrinsics", "left_out", "upward_messages"]
         names += ["relay_proof_bytes", "own_proof_bytes"]

@@ -43,12 +43,8 @@ class DeliveryTotals(Struct, frozen=True):
 
 
 class SubscriberTally(Struct):
-    """The blocks of one subscriber so far.
+    """The blocks of one subscriber so far. Percentiles leave out the warm-up unless there is nothing else."""
 
-    Percentiles leave out the blocks up to relay block ``warm_up``, with ``None`` those before the first callback.
-    """
-
-    warm_up: int | None = 0
     points: Points = field(default_factory=Points)
     latencies: Counter[int] = field(default_factory=Counter)
     """Number of deliveries by relay blocks since their publication."""
@@ -105,6 +101,7 @@ class SubscriberTally(Struct):
                 received=sum(not delivery.told_again for delivery in record.deliveries),
                 owed=record.owed,
                 behind=record.behind,
+                warm_up=record.warm_up,
                 by_cause=() if record.account is None else _by_cause(record.account),
             )
         )
@@ -165,9 +162,21 @@ class SubscriberTally(Struct):
 
     @property
     def warm_up_blocks(self) -> int:
-        """Blocks at the beginning that percentiles and charts leave out."""
-        column, last = ("callbacks", 0) if self.warm_up is None else ("block", self.warm_up)
-        return next((index for index, seen in enumerate(self.points.column(column)) if seen > last), 0)
+        """Blocks at the beginning that percentiles leave out."""
+        return next((index for index, it in enumerate(self.points.column("warm_up")) if not it), 0)
+
+    @property
+    def charted(self) -> Points:
+        """The blocks that charts show: from the first delivery on, or from the end of an earlier warm-up."""
+        blocks = zip(self.points.column("callbacks"), self.points.column("warm_up"), strict=True)
+        return self.points.after(
+            next((index for index, (calls, warm_up) in enumerate(blocks) if calls or not warm_up), 0)
+        )
+
+    @property
+    def first_proof_bytes(self) -> int:
+        """Bytes of the largest relay proof in the warm-up."""
+        return max(self.points.column("proof_bytes")[: self.warm_up_blocks], default=0)
 
     @property
     def proof_bytes(self) -> Spread:
@@ -308,13 +317,12 @@ MAXIMA = ("callback_ref_time_max", "waiting_bytes_max")
 
 
 class Tally:
-    """The blocks of all subscribers so far; ``tables`` get them too. For ``warm_up`` see ``SubscriberTally``."""
+    """The blocks of all subscribers so far; ``tables`` get them too."""
 
-    def __init__(self, *, tables: "RunTables | TableRows | None" = None, warm_up: int | None = 0) -> None:
+    def __init__(self, *, tables: "RunTables | TableRows | None" = None) -> None:
         self.subscribers: dict[int, SubscriberTally] = {}
         self.guests: dict[int, GuestTally] = {}
         self.tables = tables
-        self.warm_up = warm_up
 
     def add(self, record: BlockRecord) -> None:
         """Count one block in."""
@@ -332,7 +340,7 @@ class Tally:
         """Return the blocks of a guest, none where it has built none."""
         known = self.guests.get(para_id)
         if known is None:
-            known = self.guests[para_id] = GuestTally(self.warm_up or 0)
+            known = self.guests[para_id] = GuestTally()
         return known
 
     def delivery(self) -> DeliveryTotals:
@@ -346,7 +354,7 @@ class Tally:
         """Return the blocks of a subscriber, none where it has built none."""
         known = self.subscribers.get(para_id)
         if known is None:
-            known = self.subscribers[para_id] = SubscriberTally(self.warm_up)
+            known = self.subscribers[para_id] = SubscriberTally()
         return known
 
     @property

@@ -67,7 +67,10 @@ def test_the_help_of_a_verb_shows_an_example(verb: str, relaycast: Command) -> N
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("predict",), "predict: got no --keys, expected keys that the publisher has (see relaycast predict --help)"),
+        (
+            ("predict",),
+            "predict: got no --keys, expected keys that the publisher has, or a scenario (see relaycast predict",
+        ),
         (("predict", "--keys"), "predict: got --keys without a value, expected keys that the publisher has (see rel"),
         (("run",), "run: got no SCENARIO, expected a scenario in TOML, YAML or JSON, the name of a preset, or - for"),
         (("demoo",), "arguments: got 'demoo', expected a verb, did you mean demo? (see relaycast --help)"),
@@ -232,10 +235,10 @@ def files_in(folder: Path) -> dict[Path, bytes]:
 
 def test_a_pipe_gets_whole_sentences_on_one_line(relaycast: Command) -> None:
     story = [
-        line for line in relaycast("demo", "config-sync", "--blocks", "3").out.splitlines() if "Percentile" in line
+        line for line in relaycast("demo", "config-sync", "--blocks", "4").out.splitlines() if "Percentile" in line
     ]
     assert len(story) == 1
-    assert story[0].startswith("Over 3 relay blocks")
+    assert story[0].startswith("Over 4 relay blocks")
     assert story[0].endswith(".")
 
 

@@ -45,7 +45,7 @@ def test_the_same_scenarios_leave_the_same_bytes_and_pass(relaycast: Command, ke
     before = contents(tmp_path)
     ended = relaycast("pov", "snapshot", "--check")
     assert (ended.code, ended.err) == (0, "")
-    assert "18 sizes of config-sync, weather compared with pov.snapshot.toml: none grew beyond 0%" in ended.out
+    assert "20 sizes of config-sync, weather compared with pov.snapshot.toml: none grew beyond 0%" in ended.out
     assert contents(tmp_path) == before
     assert relaycast("pov", "snapshot").code == 0
     assert contents(tmp_path) == before

@@ -102,7 +102,7 @@ def test_a_check_without_growth_annotates_nothing_and_sums_up(relaycast: Command
     ended = relaycast("pov", "snapshot", "--check", "--github")
     assert ended.code == 0
     assert "::" not in ended.out
-    assert job_summary.read_text().startswith("### Proof sizes: passed\n\n9 sizes of weather compared with ")
+    assert job_summary.read_text().startswith("### Proof sizes: passed\n\n10 sizes of weather compared with ")
     assert "none grew beyond 0%" in job_summary.read_text()
 
 
@@ -125,7 +125,7 @@ def test_growth_is_an_error_and_shrinkage_a_warning(
     text = job_summary.read_text()
     assert text.startswith("what an earlier command said\n\n### Proof sizes: failed\n")
     grew, _, shrank = text.partition("#### What shrank\n")
-    assert "| weather | 3000 | proof\\_bytes max |" in grew.partition("#### What grew\n")[2]
+    assert "| weather | 3000 | proof\\_bytes first |" in grew.partition("#### What grew\n")[2]
     assert "| weather | 3000 | own\\_bytes total |" in shrank
 
 

@@ -111,6 +111,12 @@ def test_the_only_key_is_a_leaf_with_its_whole_path() -> None:
         assert predict.full_proof(1, 1, value).proof_bytes == measured_proofs(1, 1, 1, value).full_bytes
 
 
+def test_one_byte_over_the_inline_limit_costs_what_the_hint_says() -> None:
+    at, over = (measured_proofs(100, 100, 0, size).full_bytes for size in (23, 24))
+    assert f"takes {(over - at) / 100:.0f} bytes more than a value of 23" in predict.inline_hint([16, 24])
+    assert not predict.inline_hint([16, 23, 25])
+
+
 @pytest.mark.parametrize("value", [0, 1, 63, 64, 16_383, 16_384])
 def test_an_entry_has_the_bytes_that_are_stored(value: int) -> None:
     assert predict.entry_bytes(value) == len(PublishedEntry(bytes(value), 3, 7).encode())
@@ -131,7 +137,8 @@ def test_upkeep_of_the_cache_is_what_networks_carry(
         )
     ]
     upkeep = predict.cache_upkeep_bytes(keys, subscribed, updated, value, elsewhere=elsewhere)
-    assert upkeep + MODELLED.own_changed_bytes == pytest.approx(fmean(it.own_bytes for it in blocks), rel=0.05)
+    carried = [it.pov.own_bytes for it in blocks if it.pov is not None]
+    assert upkeep + MODELLED.own_changed_bytes == pytest.approx(fmean(carried), rel=0.05)
     delta = predict.delta_proof(keys, subscribed, updated, value, elsewhere=elsewhere).proof_bytes
     assert delta == pytest.approx(
         fmean(it.proof_bytes - it.static_bytes for it in blocks) - MODELLED.top_bytes, rel=DELTA
@@ -177,8 +184,9 @@ def test_what_a_block_carries_anyway_is_what_the_presets_measure(ground: Ground)
     scenario = replace(load_preset("config-sync"), blocks=20)
     if ground is KUSAMA:
         scenario = replace(scenario, relaychain=RelayChainTable(genesis=str(shared("data/kusama-genesis.json.gz"))))
-    reader = Simulation.prepare(scenario).run().subscribers[0]
-    assert (reader.static_bytes.p50, reader.proof_bytes.p50, reader.own_bytes.p50) == (
+    run = Simulation.prepare(scenario).run()
+    (reader,) = run.subscribers
+    assert (reader.static_bytes.p50, reader.proof_bytes.p50, run.series[reader.para_id][-1].own_pov_bytes) == (
         ground.static_bytes,
         ground.proof_bytes,
         ground.own_bytes,

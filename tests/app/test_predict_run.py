@@ -8,10 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from command_line import Command, Written
+from relaycast.predict.ground import MODELLED
 from relaycast.predict.run import passes, stays
+from relaycast.predict.scenario import predicted_readers
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
+from relaycast.simulation.alternative import with_alternative
 from relaycast.simulation.simulation import Simulation
 from relaycast_ledger.outcome import PublisherCost
 
@@ -109,3 +112,36 @@ def test_both_sides_are_printed_when_asked_and_always_written(
 )
 def test_keys_stay_when_they_are_sent_anew_before_they_expire(rule: PublishTable, blocks: int, holds: bool) -> None:
     assert stays(rule, blocks) is holds
+
+
+def watched(read: list[int], **published: Any) -> Scenario:
+    readers = [
+        ParachainTable(id=3000 + at, subscribe=[SubscriptionTable(publisher=2000, keys=keys)])
+        for at, keys in enumerate(read)
+    ]
+    publisher = ParachainTable(id=2000, publish=PublishTable(**published))
+    return Scenario(parachains=[publisher, *readers], blocks=30)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        replace(load_preset("oracle"), blocks=24),
+        replace(load_preset("ring-roots"), blocks=30),
+        replace(load_preset("heartbeats"), blocks=24),
+        watched([60, 150, 5], keys=150, value_bytes=[40, 10], changed=12, every=2),
+        watched([100, 20], keys=100, changed=16),
+        watched([100, 20], keys=100, value_bytes=24, changed=5),
+        watched([300, 50], keys=300, value_bytes=500, changed=150),
+        watched([24, 4], keys=24, value_bytes=1_620, changed=2),
+    ],
+    ids=lambda it: f"{it.name} {it.parachains[0].publish.keys}",
+)
+def test_a_prediction_of_what_the_cache_saves_has_the_sign_that_a_run_measures(scenario: Scenario) -> None:
+    run = with_alternative(Simulation.prepare(scenario).run(), scenario)
+    assert run.alternative is not None
+    predicted = {it.para_id: it.saved for it in predicted_readers(scenario, MODELLED)}
+    for it in run.alternative.readers:
+        measured = 1 - it.pov_bytes / it.its_pov_bytes
+        assert abs(measured) > 0.005
+        assert (measured > 0) == (predicted[it.para_id] > 0)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from command_line import Command, Refused
+from command_line import Command, Refused, Written
 from relaycast import predict
 
 FULL, DELTA = 0.02, 0.05
@@ -23,16 +23,16 @@ def test_the_verb_prints_what_a_person_asks_for(relaycast: Command) -> None:
         "way to the publisher 67 67",
         "static keys (modelled) 5,097 5,097",
         "relay proof 32,699 11,788",
-        "own state 715 18,504",
-        "relay proof and own state 33,414 30,292",
-        "of the budget 0.37% 0.34%",
+        "own state 430 14,452",
+        "relay proof and own state 33,129 26,240",
+        "of the budget 0.37% 0.29%",
     ]
     assert lines[4:15] == table
     assert "new keys that a block holds, of 100 read 100" in lines
     assert "updates a second, with a block every 6 s 16.67" in lines
     assert "relay blocks to delivery, with a block on each 2" in lines
     assert lines[-1].startswith("The relay proof of the first block has 32,699 bytes, that of a block with 10 new keys")
-    assert "The node cache saves 3,122 bytes in such a block, its upkeep of 17,789 bytes included" in lines[-1]
+    assert "The node cache saves 6,889 bytes in such a block, its upkeep of 14,022 bytes included" in lines[-1]
     assert lines[-1].endswith("of the 100 that are read all 100 may be new every 6 s.")
 
 
@@ -60,7 +60,7 @@ def test_what_is_printed_of_a_block_adds_up(relaycast: Command) -> None:
     ("options", "said"),
     [
         ("--updated 0", "that of a block with 0 new keys 5,164"),
-        ("--updated 24", "costs 6,699 bytes more than it saves in such a block"),
+        ("--updated 24", "costs 4,225 bytes more than it saves in such a block"),
         ("--ground bare --updated 1", "that of a block with 1 new key 553. The node cache saves"),
     ],
 )
@@ -68,6 +68,47 @@ def test_the_sentence_fits_what_is_asked(relaycast: Command, options: str, said:
     ended = relaycast("predict", "--keys", "24", "--subscribed", "24", "--value", "16", *options.split())
     assert said in ended.out.splitlines()[-1]
     assert ("The node cache" in ended.out.splitlines()[-1]) == ("--updated 0" not in options)
+
+
+def test_a_scenario_is_estimated_for_each_reader(relaycast: Command) -> None:
+    ended = relaycast("predict", "oracle")
+    assert ended.code == 0
+    text = " ".join(ended.out.split())
+    assert "3001 lender 2000 10 50 10 2,068 2,068 3,103 -3,103" in text
+    assert "3001 lender: the relay proof of its first block has 7,232 bytes. Later blocks carry 10,765 bytes" in text
+    assert "the cache makes them 40.5% larger" in text
+    exchange, lender = relaycast("predict", "oracle", "--json").json["readers"]
+    assert (exchange["para_id"], lender["with_cache_bytes"], lender["without_cache_bytes"]) == (3000, 10_765, 7_662)
+
+
+@pytest.mark.parametrize(
+    ("preset", "reason"),
+    [
+        ("moving-window", "3001 sliding: no formula for 2000: its keys change"),
+        ("mass-expiry", "its keys were crafted, expire or go with their publisher"),
+    ],
+)
+def test_subscriptions_without_a_formula_are_named(relaycast: Command, preset: str, reason: str) -> None:
+    assert reason in " ".join(relaycast("predict", preset).out.split())
+
+
+def test_a_value_one_byte_over_the_inline_limit_is_said_where_it_is_chosen(relaycast: Command, file: Written) -> None:
+    text = "blocks = 6\n[[parachains]]\nid = 2000\nname = 'feed'\npublish = {{ keys = 2, value_bytes = {} }}\n"
+    text += "[[parachains]]\nid = 3000\nsubscribe = [{{ publisher = 2000 }}]\n"
+    said = "A value of 24 bytes is one byte over the limit"
+    for size, is_said in ((23, False), (24, True), ("[500, 24]", True), (25, False)):
+        name = file(text.format(size), "feed.toml")
+        outs = [
+            relaycast("predict", name).out,
+            relaycast("run", name).out,
+            relaycast("new", f"copy{str(size)[:3].strip('[')}{is_said}", "--from", name).out,
+        ]
+        if isinstance(size, int):
+            outs.append(relaycast("predict", "--keys", "2", "--subscribed", "2", "--value", str(size)).out)
+        assert [said in " ".join(out.split()) for out in outs] == [is_said] * len(outs)
+    assert "which takes 33 bytes more than a value of 23" in " ".join(
+        relaycast("predict", file(text.format(24), "f.toml")).out.split()
+    )
 
 
 def test_the_verb_measures_beside(relaycast: Command) -> None:
@@ -108,6 +149,8 @@ def test_json_holds_what_the_face_gives(relaycast: Command) -> None:
         ("--keys 9 --subscribed 5 --value 1 --measure 1001", "--measure: got 1001, expected a number from 0 to 1,000"),
         ("--keys 1000000 --subscribed 5 --value 1 --measure 20", "--measure: got 20 tries of 1,000,000 keys"),
         ("--keys 9 --subscribed 5", "predict: got no --value, expected bytes of a value"),
+        ("oracle --keys 9", "--keys: got a value beside 'oracle', expected a scenario, or --keys, --subscribed and"),
+        ("oracel", "predict: got 'oracel', expected a scenario file, or the name of a preset (did you mean oracle?)"),
         ("--keys ten --subscribed 5 --value 1", "predict: --keys: got 'ten', expected a whole number"),
     ],
 )

@@ -292,6 +292,7 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
             oversize_blocks=0,
             large_blocks=0,
             fullest_block=None,
+            first_proof_bytes=0,
             warm_up_blocks=0,
             told_again=0,
             latency_blocks=latency([2, 3, 200]),
@@ -323,7 +324,7 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
         ),
         publishers=[
             PublisherOutcome(
-                para_id=2_000 + it, name="", keys=50, sent=1, published=1, refused_messages=0, value_bytes=1
+                para_id=2_000 + it, name="", keys=50, sent=1, published=1, refused_messages=0, value_bytes=1, sizes=[1]
             )
             for it in range(20)
         ],

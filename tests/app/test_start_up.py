@@ -7,17 +7,15 @@ import pytest
 
 from relaycast.report.charts import Band, band_chart
 from relaycast.report.page import PRINTED_ROWS, render_report
-from relaycast.report.start_up import NEW, StartUp, start_up, start_up_of
+from relaycast.report.start_up import StartUp, start_up, start_up_of
 from relaycast.report.verdicts import verdicts
 from relaycast.scenario.files import load_preset
 from relaycast.simulation.simulation import Simulation
-from relaycast_ledger.account_records import IN_THE_PROOF
 from relaycast_ledger.outcome import Point
 
 
-def block(number: int, *, callbacks: int = 0, new: int = 0, accounted: bool = True) -> Point:
-    sizes = tuple(new if index == NEW else 7 for index in range(len(IN_THE_PROOF)))
-    return Point(number, 100, 50, 0, callbacks, by_cause=sizes if accounted else ())
+def block(number: int, *, callbacks: int = 0, warm_up: bool = True) -> Point:
+    return Point(number, 100, 50, 0, callbacks, warm_up=warm_up)
 
 
 @pytest.mark.parametrize(
@@ -25,11 +23,9 @@ def block(number: int, *, callbacks: int = 0, new: int = 0, accounted: bool = Tr
     [
         ([], None),
         ([block(3), block(4)], None),  # nothing is ever delivered
-        ([block(3, callbacks=1, new=9)], None),  # it ends with the run: nothing follows to be set apart from
-        ([block(3, callbacks=1, new=9), block(4, callbacks=1)], StartUp(3, 4)),
-        ([block(1), block(2), block(3, callbacks=1, new=9), block(4, new=9), block(5)], StartUp(1, 5)),
-        ([block(3, callbacks=1, new=9), block(4), block(5, callbacks=1, new=9)], StartUp(3, 4)),  # a key added later
-        ([block(3, callbacks=1, accounted=False), block(4, callbacks=1, accounted=False)], StartUp(3, 4)),
+        ([block(3, callbacks=1)], None),  # it ends with the run: nothing follows to be set apart from
+        ([block(3, callbacks=1), block(4, callbacks=1, warm_up=False)], StartUp(3, 4)),
+        ([block(1), block(2), block(3, callbacks=1), block(4), block(5, warm_up=False)], StartUp(1, 5)),
     ],
 )
 def test_start_up_lasts_from_the_first_block_to_the_last_of_the_first_values(

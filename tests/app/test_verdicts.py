@@ -21,6 +21,7 @@ from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChain
 from relaycast.simulation.alternative import with_alternative
 from relaycast.simulation.simulation import Simulation
 from relaycast_ledger.outcome import Outcome
+from relaycast_ledger.spreads import rank
 
 CROWDED = """
 blocks = 9
@@ -149,10 +150,10 @@ def test_a_run_that_feeds_its_readers_says_so_beside_what_fits(relaycast: Comman
 
 
 def test_a_violated_invariant_goes_before_a_reader_that_starves(relaycast: Command, file: Written) -> None:
-    name = file(STARVING + 'metering = "values-only"\n', "broken.toml")
-    found = relaycast("run", name, "--set", "parachains.2000.publish.keys=400")
-    assert found.code in {1, 3}
-    assert (found.code == 3) == ("violated: " in found.out)
+    lossy = STARVING.replace("value_bytes = 16", "value_bytes = 16, every = 3") + 'root_commit = "after-first-key"\n'
+    ended = relaycast("run", file(lossy, "lossy.toml"))
+    assert ended.code == 3
+    assert 0 < ended.out.index("violated: no update is lost") < ended.out.index("Starved: 3000 hungry")
 
 
 def test_sweeps_snapshots_and_comparisons_name_readers_that_starve(relaycast: Command, file: Written) -> None:
@@ -244,6 +245,36 @@ def test_the_alternative_is_measured_in_the_same_blocks() -> None:
     assert verdicts(run)[2].text.startswith("Cheaper: cache=none saves ")
 
 
+def test_the_alternative_is_judged_for_each_reader() -> None:
+    run = with_alternative(oracle(), ORACLE)
+    assert run.alternative is not None
+    it = run.alternative
+    assert [one.para_id for one in it.readers] == [3000, 3001]
+    assert sum(one.pov_bytes for one in it.readers) == it.pov_bytes
+    assert sum(one.its_pov_bytes for one in it.readers) == it.its_pov_bytes
+
+    def told(*saved: float) -> str:
+        readers = [
+            msgspec.structs.replace(one, pov_bytes=1_000, its_pov_bytes=round(1_000 * (1 - part)))
+            for one, part in zip(it.readers, saved, strict=True)
+        ]
+        changed = msgspec.structs.replace(it, readers=readers)
+        return verdicts(msgspec.structs.replace(run, alternative=changed))[-1].text.partition(" (measured")[0]
+
+    assert told(0.1, 0.132) == "Cheaper: cache=none saves 10.0 to 13.2% of what blocks carry for each of 2 readers"
+    assert told(0.2, 0.0) == "Cheaper: cache=none saves 20.0% of what blocks carry for 3000 exchange"
+    assert told(-0.261, 0.107) == (
+        "Cheaper for some: cache=none saves 10.7% of what blocks carry for 3001 lender "
+        "and costs 26.1% more for 3000 exchange"
+    )
+    assert (
+        told(-0.3, -0.3)
+        == "Alternative: none is cheaper; with cache=none blocks carry 30.0% more for each of 2 readers"
+    )
+    assert told(0.0, -0.3) == "Alternative: none is cheaper; with cache=none blocks carry 30.0% more for 3001 lender"
+    assert told(0.0, 0.001) == "Alternative: none is cheaper; with cache=none blocks carry about as much"
+
+
 def test_nothing_is_said_of_an_alternative_after_too_few_blocks() -> None:
     scenario = Scenario(parachains=reader().parachains, blocks=6)
     run = with_alternative(ran(scenario), scenario)
@@ -251,9 +282,9 @@ def test_nothing_is_said_of_an_alternative_after_too_few_blocks() -> None:
     assert "not measured" in verdicts(run)[2].text
 
 
-def test_charts_and_percentiles_leave_out_the_warm_up_and_say_so() -> None:
+def test_percentiles_leave_out_the_warm_up_and_say_so() -> None:
     run = ran(reader())
-    assert run.subscribers[0].warm_up_blocks == 2
+    assert run.subscribers[0].warm_up_blocks == 3
     assert run.series[3_000][0].block == 3
     assert "leave out the warm-up" in render_report(run, reader())
     whole = ran(Scenario(parachains=reader().parachains, blocks=12, warm_up=0))
@@ -261,6 +292,19 @@ def test_charts_and_percentiles_leave_out_the_warm_up_and_say_so() -> None:
     assert whole.series[3_000][0].block == 1
     assert whole.subscribers[0].proof_bytes.total == run.subscribers[0].proof_bytes.total
     assert "warm-up" not in verdicts(whole)[0].text
+
+
+def test_percentiles_of_the_tables_rows_are_those_of_the_run(relaycast: Command) -> None:
+    told = relaycast("run", "late-subscriber", "--blocks", "45", "--json").json
+    rows = pq.read_table(Path("out") / told["run_id"] / "blocks.parquet").to_pylist()
+    for it in told["subscribers"]:
+        of_reader = [row for row in rows if row["para_id"] == it["para_id"]]
+        steady = [row for row in of_reader if not row["warm_up"]]
+        assert len(of_reader) - len(steady) == it["warm_up_blocks"] > 0
+        for name in ("proof_bytes", "own_bytes", "pov_bytes"):
+            assert it[name]["p50"] == rank(sorted(row[name] for row in steady), 50)
+            assert it[name]["max"] == max(row[name] for row in steady)
+        assert it["first_proof_bytes"] == max(row["proof_bytes"] for row in of_reader if row["warm_up"])
 
 
 @pytest.mark.parametrize("warm_up", ["-1", '"later"', "1.5"])

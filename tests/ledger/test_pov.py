@@ -132,28 +132,44 @@ def test_a_block_without_own_nodes_carries_an_empty_compact_proof() -> None:
     assert fact.parent.hash == fact.block.header.parent_hash
 
 
-def test_percentiles_leave_out_the_warm_up_and_sums_do_not() -> None:
-    records = run(reading(), 6)
-    by_news, by_number, nothing = (SubscriberTally(it) for it in (None, 4, 0))
-    for record in records:
-        for tally in (by_news, by_number, nothing):
-            tally.add(record)
-    assert by_news.warm_up_blocks == 2, "a value published at block 1 arrives at 3"
-    assert by_number.warm_up_blocks == 4
-    assert nothing.warm_up_blocks == 0
-    sizes = [record.proof_bytes for record in records]
-    for tally in (by_news, by_number, nothing):
-        assert tally.proof_bytes == spread(sizes, after=tally.warm_up_blocks)
-        assert tally.proof_bytes.total == sum(sizes)
-    assert list(by_news.points.after(2)) == list(by_news.points)[2:]
+def tallied(net: Watched, ticks: int, warm_up: int | None) -> SubscriberTally:
+    net.ledger.warm_up = warm_up
+    tally = SubscriberTally()
+    for record in run(net, ticks):
+        tally.add(record)
+    return tally
+
+
+@pytest.mark.parametrize(("warm_up", "left_out", "charted_from"), [(None, 3, 3), (4, 4, 3), (1, 1, 2), (0, 0, 1)])
+def test_percentiles_leave_out_the_warm_up_and_sums_do_not(
+    warm_up: int | None, left_out: int, charted_from: int
+) -> None:
+    """A value published at block 1 arrives at 3: with it ends the first delivery."""
+    tally = tallied(reading(), 6, warm_up)
+    sizes = tally.points.column("proof_bytes")
+    assert tally.warm_up_blocks == left_out
+    assert tally.charted[0].block == charted_from
+    assert tally.proof_bytes == spread(sizes, after=left_out)
+    assert tally.proof_bytes.total == sum(sizes)
+    assert tally.first_proof_bytes == max(sizes[:left_out], default=0)
+
+
+def test_the_first_delivery_lasts_as_long_as_keys_come_for_the_first_time() -> None:
+    net = reading(count=8)
+    net.ledger.warm_up = None
+    first = run(net, 1)
+    publish(net, PUBLISHER, values(12, 1))
+    later = run(net, 4)
+    net.subscribe(SUBSCRIBER, PUBLISHER, keys(12))
+    last = run(net, 3)
+    told = [(len(it.deliveries), it.warm_up) for it in (*first, *later, *last)]
+    assert told == [(0, True), (0, True), (8, True), (8, False), (0, False), (4, False), (0, False), (0, False)]
 
 
 def test_a_run_that_delivers_nothing_has_no_warm_up() -> None:
-    tally = SubscriberTally(None)
     net = network(subscribers=())
     net.add_parachain(SUBSCRIBER)
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(2))
-    for record in run(net, 4):
-        tally.add(record)
+    tally = tallied(net, 4, None)
     assert tally.warm_up_blocks == 0
     assert tally.proof_bytes.p50 > 0

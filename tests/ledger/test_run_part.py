@@ -36,7 +36,6 @@ Told = tuple[dict[str, bytes], dict[int, SubscriberTally]]
 SCENARIOS = {it.name: it for it in (MARKET, SCARCE, UPGRADED)}
 
 OTHERWISE_MERGED = {
-    "warm_up",
     "points",
     "latencies",
     "uncharged",

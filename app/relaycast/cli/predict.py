@@ -19,10 +19,14 @@ MAX_TRIES = 1_000
 MAX_TRIE_KEYS = 10_000_000
 """Keys of all tries together that ``--measure`` builds."""
 
-KeyCount = Annotated[int, Parameter(name="--keys", help="keys that the publisher has")]
-Subscribed = Annotated[int, Parameter(name="--subscribed", help="of them, keys that the parachain reads")]
+ScenarioName = Annotated[
+    str | None, Parameter(help="a scenario file, the name of a preset, or -, in place of --keys and what follows it")
+]
+KeyCount = Annotated[int | None, Parameter(name="--keys", help="keys that the publisher has")]
+Subscribed = Annotated[int | None, Parameter(name="--subscribed", help="of them, keys that the parachain reads")]
 Value = Annotated[
-    list[int], Parameter(name="--value", help="bytes of a value; several sizes take turns", consume_multiple=True)
+    list[int] | None,
+    Parameter(name="--value", help="bytes of a value; several sizes take turns", consume_multiple=True),
 ]
 Updated = Annotated[int | None, Parameter(name="--updated", help="subscribed keys that are new in a block, else all")]
 Elsewhere = Annotated[int, Parameter(name="--elsewhere", help="keys that nobody here reads, new in the same block")]
@@ -38,10 +42,12 @@ OPTIONS = {"value_bytes": "--value", "budget_bytes": "--budget"}
 
 
 def predict(
+    scenario: ScenarioName = None,
+    /,
     *,
-    keys: KeyCount,
-    subscribed: Subscribed,
-    value: Value,
+    keys: KeyCount = None,
+    subscribed: Subscribed = None,
+    value: Value = None,
     updated: Updated = None,
     elsewhere: Elsewhere = 0,
     budget: Budget = BUDGET_BYTES,
@@ -58,7 +64,9 @@ def predict(
 
     The publisher's part is exact in expectation for keys that are hashes. The static keys and the way to the publisher
     depend on the relay chain's whole state: --ground names where they were measured. --measure holds the formulas
-    against exact tries.
+    against exact tries. For a SCENARIO, each reader's average block is estimated with the node cache and without it.
+
+    Example: relaycast predict oracle
 
     Example: relaycast predict --keys 1000 --subscribed 100 --value 16 --updated 10
 
@@ -66,9 +74,18 @@ def predict(
     """
     from relaycast.predict.block import prediction  # noqa: PLC0415
 
-    _check(keys, value, measure, block_seconds)
     if ground not in GROUNDS:
         raise BadInput("--ground", shown(ground), "the name of a relay chain state", nearest(ground, list(GROUNDS)))
+    counts = {"--keys": keys, "--subscribed": subscribed, "--value": value or None}
+    if scenario is not None:
+        asked = counts | {"--updated": updated, "--elsewhere": elsewhere or None, "--measure": measure or None}
+        _refuse_counts(scenario, asked)
+        return _scenario(scenario, ground, json=json)
+    _want_counts(counts)
+    assert keys is not None
+    assert subscribed is not None
+    assert value is not None
+    _check(keys, value, measure, block_seconds)
     try:
         found = prediction(
             keys,
@@ -89,6 +106,45 @@ def predict(
         from relaycast.cli.tables.predict import print_prediction  # noqa: PLC0415
 
         print_prediction(found, measured, measure, block_seconds)
+    return ExitCode.FINE
+
+
+def _refuse_counts(scenario: str, given: dict[str, int | list[int] | None]) -> None:
+    both = [name for name, value in given.items() if value is not None]
+    if both:
+        raise BadInput(both[0], f"a value beside {shown(scenario)}", "a scenario, or --keys, --subscribed and --value")
+
+
+def _want_counts(given: dict[str, int | list[int] | None]) -> None:
+    wanted = {
+        "--keys": "keys that the publisher has",
+        "--subscribed": "of them, keys that the parachain reads",
+        "--value": "bytes of a value; several sizes take turns",
+    }
+    for name, value in given.items():
+        if value is None:
+            raise BadInput("predict", f"no {name}", f"{wanted[name]}, or a scenario (see relaycast predict --help)")
+
+
+def _scenario(name: str, ground: str, *, json: bool) -> ExitCode:
+    from relaycast.predict.scenario import predicted_readers  # noqa: PLC0415
+    from relaycast.scenario.files import load_named  # noqa: PLC0415
+
+    scenario = load_named(name, "predict")
+    readers = predicted_readers(scenario, GROUNDS[ground])
+    if json:
+        import msgspec  # noqa: PLC0415
+
+        from relaycast.predict.block import SCHEMA_VERSION  # noqa: PLC0415
+
+        print(json_text.dumps({"schema": SCHEMA_VERSION, "ground": ground, "readers": msgspec.to_builtins(readers)}))
+        return ExitCode.FINE
+    if not readers:
+        raise BadInput(name, "no parachain that subscribes", "a scenario with a reader")
+    from relaycast.cli.tables.predict import print_readers  # noqa: PLC0415
+
+    sizes = {publisher: rule.value_bytes for publisher, rule in scenario.publishers().items()}
+    print_readers(readers, sizes, ground)
     return ExitCode.FINE
 
 

@@ -38,8 +38,10 @@ def new(
 
     Example: relaycast new storm --from weather.toml
     """
+    from relaycast.predict.closed_forms import inline_hint  # noqa: PLC0415
     from relaycast.scenario.files import SUFFIXES, load_scenario, runnable_presets  # noqa: PLC0415
     from relaycast.scenario.template import scenario_text  # noqa: PLC0415
+    from relaycast.terminal import say  # noqa: PLC0415
 
     stem = name.removesuffix(".toml")
     if not NAME.fullmatch(stem):
@@ -54,6 +56,9 @@ def new(
         raise BadInput(str(file), "a file that exists", "a new name")
     write_text(file, scenario_text(stem, origin, str(file)), "new")
     print(f"{file} is written. Run it: relaycast run {file}")
+    for publisher, rule in load_scenario(str(file)).publishers().items():
+        if hint := inline_hint(rule.value_bytes):
+            say(f"{publisher}: {hint}")
     return ExitCode.FINE
 
 

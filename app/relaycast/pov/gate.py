@@ -235,6 +235,8 @@ def _figures(name: str, para_id: int, old: SubscriberSizes, new: SubscriberSizes
         for sizes in GATED
         for which in PERCENTILES
     }
+    if old.first_proof_bytes and new.first_proof_bytes:
+        pairs["proof_bytes first"] = old.first_proof_bytes, new.first_proof_bytes
     pairs["incomplete_blocks"] = old.incomplete_blocks, new.incomplete_blocks
     for figure, (kept, measured) in pairs.items():
         yield Figure(scenario=name, subscriber=para_id, figure=figure, kept=kept, measured=measured)

@@ -52,6 +52,9 @@ class SubscriberSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     own_bytes: Spread
     callbacks: int
     incomplete_blocks: int
+    first_proof_bytes: int = 0
+    """The largest proof of the warm-up, which the percentiles leave out; 0 if there is none."""
+
     publishers: dict[int, PublisherSizes] = field(default_factory=dict)
 
 
@@ -114,6 +117,8 @@ class SubscriberFigures(Protocol):
     @property
     def incomplete_blocks(self) -> int: ...
     @property
+    def first_proof_bytes(self) -> int: ...
+    @property
     def publishers(self) -> list[PublisherCost]: ...
 
 
@@ -151,6 +156,7 @@ def sizes_of(it: SubscriberFigures) -> SubscriberSizes:
         own_bytes=it.own_bytes,
         callbacks=it.callbacks,
         incomplete_blocks=it.incomplete_blocks,
+        first_proof_bytes=it.first_proof_bytes,
         publishers={cost.para_id: _publisher_sizes(cost) for cost in it.publishers},
     )
 
@@ -217,6 +223,7 @@ def _subscribers(sizes: ScenarioSizes, above: str) -> Iterator[str]:
         yield from (_spread(name, getattr(it, name)) for name in SPREADS)
         yield f"callbacks = {it.callbacks}"
         yield f"incomplete_blocks = {it.incomplete_blocks}"
+        yield from (f"first_proof_bytes = {size}" for size in (it.first_proof_bytes,) if size)
         for publisher, causes in it.publishers.items():
             yield from ("", f"[{table}.publishers.{publisher}]")
             yield from (f"{name} = {getattr(causes, name)}" for name in PublisherSizes.__struct_fields__)

@@ -55,7 +55,7 @@ class CacheCost(Struct, frozen=True, kw_only=True):
     """Bytes of keys and values in the parachain's state."""
 
     upkeep_bytes: int
-    """Bytes of the block's own state: old nodes that are read, new ones that are written."""
+    """Bytes of the block's own state as a compact proof: old nodes that are read, new ones that are written."""
 
     with_cache_bytes: int
     """What changed, and the upkeep."""

@@ -18,7 +18,7 @@ hundred by 8 %, and a hundred of a thousand by 2 %.
 >>> delta_proof(1_000, 100, 10, 16).proof_bytes
 6624
 >>> cache_break_even(1_000, 100, 16)
-12
+16
 """
 
 from collections.abc import Callable, Sequence
@@ -43,6 +43,12 @@ INLINE_ENTRY_BYTES = 32
 """Bytes of the longest stored value that stands in its leaf; a longer one is a node of its own (state version 1)."""
 
 HASH_BYTES = 32
+
+LONGEST_INLINE_VALUE = 23
+"""Bytes of the longest value that stays in its leaf: its stored entry has 9 more."""
+
+COMPACT_VALUE_BYTES = 1
+"""Marks a leaf of a compact proof whose value follows it."""
 
 OWN_KEY_NIBBLES = 96
 """What sets two cached nodes apart in the parachain's state: Blake2_128Concat of a node's hash."""
@@ -131,6 +137,18 @@ def leaf_bytes(keys: int, value_bytes: int) -> tuple[float, int]:
     return 2 + partial + HASH_BYTES, entry
 
 
+def inline_hint(value_bytes: ValueBytes) -> str:
+    """Return what one byte less would save where a value is that much over the inline limit, else an empty text."""
+    size = LONGEST_INLINE_VALUE + 1
+    if size not in value_sizes(value_bytes):
+        return ""
+    more = sum(leaf_bytes(MAX_KEYS, size)) - sum(leaf_bytes(MAX_KEYS, LONGEST_INLINE_VALUE))
+    return (
+        f"A value of {size} bytes is one byte over the limit of what stays in its leaf: a proof carries it as a node "
+        f"of its own, which takes {more:.0f} bytes more than a value of {LONGEST_INLINE_VALUE}."
+    )
+
+
 def full_proof(keys: int, subscribed: int, value_bytes: ValueBytes) -> ProofSize:
     """Return the proof of ``subscribed`` of a publisher's ``keys`` to a reader that has nothing yet.
 
@@ -172,11 +190,12 @@ def node_cache(keys: int, subscribed: int, value_bytes: ValueBytes) -> CacheSize
 
 
 def cache_upkeep_bytes(keys: int, subscribed: int, updated: int, value_bytes: ValueBytes, *, elsewhere: int = 0) -> int:
-    """Return what the block carries of its own state to read the old nodes from the cache and write the new ones.
+    """Return the bytes of own state that a block carries to read the old nodes from the cache and write the new ones.
 
     The cache is a trie as well, of keys that are hashes of nodes. ``t`` old nodes leave it and as many enter at other
     places. Counted are the branches on the way to both, the old nodes with their leaves, the leaves that new keys part,
-    and those that are left alone. Within 6 % of what is measured, see ``Ground`` for what a block reads besides.
+    and those that are left alone. They are carried as a compact proof, without the hash of any node or value that is
+    part of it. Within 6 % of what is measured, see ``Ground`` for what a block reads besides.
     """
     delta = delta_proof(keys, subscribed, updated, value_bytes, elsewhere=elsewhere)
     cached, moved = node_cache(keys, subscribed, value_bytes).nodes, delta.branches + delta.leaves
@@ -187,7 +206,8 @@ def cache_upkeep_bytes(keys: int, subscribed: int, updated: int, value_bytes: Va
     leaf = 2 + partial + (OWN_KEY_NIBBLES - 64) / 2 + HASH_BYTES
     leaves = moved + leaves_split(cached, cached - moved, moved) + leaves_left_alone(cached, moved, moved)
     lengths = 2 * delta.branches + (1 if delta.leaf_bytes < 64 * delta.leaves else 2) * delta.leaves
-    return round(branches.node_bytes + leaves * leaf + delta.structure_bytes + lengths)
+    whole = branches.node_bytes + leaves * leaf + delta.structure_bytes + lengths
+    return round(whole - HASH_BYTES * (branches.nodes + leaves + moved) + COMPACT_VALUE_BYTES * moved)
 
 
 def cache_break_even(keys: int, subscribed: int, value_bytes: ValueBytes) -> int:

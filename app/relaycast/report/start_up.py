@@ -1,4 +1,4 @@
-"""Start-up: the blocks in which a reader receives its keys for the first time. Charts set them apart.
+"""Start-up: the blocks of a chart that percentiles leave out, by default those of the first delivery.
 
 Law: start-up ends where steady operation begins, so a run that never leaves it has none that could be set apart.
 """
@@ -6,10 +6,7 @@ Law: start-up ends where steady operation begins, so a run that never leaves it 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from relaycast_ledger.account_records import IN_THE_PROOF
 from relaycast_ledger.outcome import Outcome, Point
-
-NEW = IN_THE_PROOF.index("new")
 
 
 class StartUp(NamedTuple):
@@ -39,11 +36,6 @@ def _together(series: Iterable[Sequence[Point]]) -> StartUp | None:
 
 
 def _end(points: Sequence[Point]) -> int | None:
-    """Return the first relay block after those that brought new nodes from the first delivery on."""
-    waiting = True
-    for point in points:
-        if waiting and point.callbacks:
-            waiting = False
-        elif not waiting and not (point.by_cause and point.by_cause[NEW]):
-            return point.block
-    return None if waiting else points[-1].block + 1
+    """Return the first relay block after the warm-up, ``None`` if nothing is delivered."""
+    delivers = any(point.callbacks for point in points)
+    return next((it.block for it in points if not it.warm_up), points[-1].block + 1) if delivers else None

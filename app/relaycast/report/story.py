@@ -1,6 +1,7 @@
 """What a run came to, in words: one paragraph that says what happened, and one that says why it cost that."""
 
 from relaycast.account import dot
+from relaycast.predict.closed_forms import inline_hint
 from relaycast.report.runtimes import runtime_sentences
 from relaycast.report.upgrades import upgrade_sentence
 from relaycast.report.verdicts import largest, title
@@ -57,7 +58,7 @@ def story(run: Outcome) -> str:
     deletions = sum(it.deletions or 0 for it in run.subscribers)
     if deletions:
         text += f" {counted(deletions, 'deletion')} {'was' if deletions == 1 else 'were'} told as well."
-    text += _warm_up_sentence(run) + _uncharged_sentence(run)
+    text += _warm_up_sentence(run) + _uncharged_sentence(run) + _inline_sentence(run)
     text = f"{text} The relay chain refused {counted(refused, 'message')}." if refused else text
     text = " ".join([text + upgrade_sentence(run), *runtime_sentences(run)])
     return text + _fees_sentence(run)
@@ -88,7 +89,7 @@ def why(run: Outcome) -> str:
 
 
 def _warm_up_sentence(run: Outcome) -> str:
-    """Return what percentiles and charts leave out, where they leave out anything."""
+    """Return what percentiles leave out, where they leave out anything."""
     left_out = [(title(it), it.warm_up_blocks) for it in run.subscribers if it.warm_up_blocks]
     if not left_out:
         return ""
@@ -97,7 +98,17 @@ def _warm_up_sentence(run: Outcome) -> str:
         which = f"the first {counted(counts[0], 'block')} of {'each' if len(left_out) > 1 else left_out[0][0]}"
     else:
         which = f"the first {counts[0]} to {counts[-1]} blocks, by reader"
-    return f" Percentiles and charts leave out the warm-up, by default what comes before the first delivery: {which}."
+    return f" Percentiles leave out the warm-up, by default up to the end of the first delivery: {which}."
+
+
+def _inline_sentence(run: Outcome) -> str:
+    """Return what values one byte over the inline limit cost, if any publisher has such."""
+    found = [(it, hint) for it in run.publishers if (hint := inline_hint(it.sizes or 0))]
+    if not found:
+        return ""
+    publisher, hint = found[0]
+    others = f" and {counted(len(found) - 1, 'other parachain')}" if len(found) > 1 else ""
+    return f" {hint} {title(publisher)}{others} {'publish' if others else 'publishes'} such values."
 
 
 def _uncharged_sentence(run: Outcome) -> str:

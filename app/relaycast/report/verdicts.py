@@ -15,7 +15,7 @@ from relaycast.report.runtimes import cost_sentence, cost_summary
 from relaycast.report.templates import percent
 from relaycast.terminal import counted
 from relaycast_ledger.account_records import IN_THE_PROOF
-from relaycast_ledger.outcome import Outcome, Point, SubscriberOutcome
+from relaycast_ledger.outcome import Outcome, Point, PublisherOutcome, SubscriberOutcome
 from relaycast_ledger.runtime_outcome import RuntimeOutcome
 from relaycast_ledger.spreads import FullBlock, rank
 from relaycast_ledger.starvation import BLOCKS_BEHIND, ENOUGH_BLOCKS, Starvation
@@ -59,9 +59,9 @@ def verdicts(run: Outcome) -> list[RunVerdict]:
     return found
 
 
-def title(subscriber: SubscriberOutcome | RuntimeOutcome) -> str:
-    """Return how a subscriber is called in charts."""
-    return f"{subscriber.para_id} {subscriber.name}".strip()
+def title(parachain: PublisherOutcome | SubscriberOutcome | RuntimeOutcome) -> str:
+    """Return how a parachain is called in charts."""
+    return f"{parachain.para_id} {parachain.name}".strip()
 
 
 def largest(run: Outcome) -> SubscriberOutcome:
@@ -70,9 +70,12 @@ def largest(run: Outcome) -> SubscriberOutcome:
 
 
 def median_block(points: Sequence[Point]) -> Point | None:
-    """Return the first block with the median of what blocks carry that bring something new; of all if none does."""
-    every = not any(point.callbacks for point in points)
-    chosen = [point for point in points if every or point.callbacks]
+    """Return the first block with the median of what blocks carry that bring something new; of all if none does.
+
+    The warm-up is left out unless there is nothing else.
+    """
+    steady = [point for point in points if not point.warm_up] or points
+    chosen = [point for point in steady if point.callbacks] or steady
     median = rank(sorted(point.pov_bytes for point in chosen), 50)
     return next((it for it in chosen if it.pov_bytes == median), None)
 
@@ -253,18 +256,43 @@ def _alternative(run: Outcome) -> RunVerdict:
         return RunVerdict("alternative", "No cheaper design was looked for.", text)
     where = f"measured in relay blocks {it.first_block} to {it.last_block}, before compression"
     again = f" and tells {counted(it.its_told_again, 'value')} again" if it.its_told_again else ""
-    part = (it.pov_bytes - it.its_pov_bytes) / it.pov_bytes if it.pov_bytes else 0.0
     if it.violations:
         summary = f"The alternative {it.policy} breaks an invariant."
         return RunVerdict("alternative", summary, f"Alternative: {it.policy} breaks an invariant ({where}).")
-    if part >= WORTH_CHANGING:
+    titles = {one.para_id: title(one) for one in run.subscribers}
+    parts = [(titles[one.para_id], one.saved) for one in it.readers]
+    cheaper = [(name, saved) for name, saved in parts if saved >= WORTH_CHANGING]
+    dearer = [(name, -saved) for name, saved in parts if -saved >= WORTH_CHANGING]
+    if not cheaper:
+        more = f"carry {_range(dearer)} more{_whose(dearer, parts)}" if dearer else "carry about as much"
+        summary = f"No alternative is cheaper: with {it.policy}, blocks {more}."
         return RunVerdict(
-            "alternative",
-            f"Cheaper: {it.policy} saves {part:.1%} of the bytes.",
-            f"Cheaper: {it.policy} saves {part:.1%} of what blocks carry{again} ({where}).",
+            "alternative", summary, f"Alternative: none is cheaper; with {it.policy} blocks {more} ({where})."
         )
-    more = f"carry {-part:.1%} more" if -part >= WORTH_CHANGING else "carry about as much"
-    summary = f"No alternative is cheaper: with {it.policy}, blocks {more}."
+    costs = f" and costs {_range(dearer)} more{_whose(dearer, parts)}" if dearer else ""
+    kind = "Cheaper for some" if dearer else "Cheaper"
+    saves = f"{kind}: {it.policy} saves {_range(cheaper)}"
     return RunVerdict(
-        "alternative", summary, f"Alternative: none is cheaper; with {it.policy} blocks {more} ({where})."
+        "alternative",
+        f"{saves} of the bytes{_whose(cheaper, parts)}{costs}.",
+        f"{saves} of what blocks carry{_whose(cheaper, parts)}{costs}{again} ({where}).",
+    )
+
+
+def _range(parts: Sequence[tuple[str, float]]) -> str:
+    """Return the shares from the least to the largest."""
+    least, most = f"{min(part for _, part in parts):.1%}", f"{max(part for _, part in parts):.1%}"
+    return most if least == most else f"{least[:-1]} to {most}"
+
+
+def _whose(parts: Sequence[tuple[str, float]], every: Sequence[tuple[str, float]]) -> str:
+    """Return for which readers shares hold, empty if there is one reader in all."""
+    if len(every) == 1:
+        return ""
+    if len(parts) == 1:
+        return f" for {parts[0][0]}"
+    return (
+        f" for {len(parts):,} of {len(every):,} readers"
+        if len(parts) < len(every)
+        else f" for each of {len(parts):,} readers"
     )

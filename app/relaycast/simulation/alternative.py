@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Simulation
-from relaycast_ledger.outcome import Alternative, Outcome, Point
+from relaycast_ledger.outcome import Alternative, Outcome, Point, ReaderAlternative
 from relaycast_trie.engine import Engine
 
 OTHER_CACHE = {"structure": "none", "none": "structure"}
@@ -46,16 +46,25 @@ def with_alternative(
     if first is None or last - first + 1 < FEWEST_BLOCKS or any(it.at <= last for it in run.upgrades or ()):
         return run
     theirs = probed(scenario, last, trie_engine=trie_engine) if probe is None else probe()
+    readers = [
+        ReaderAlternative(
+            para_id=it.para_id,
+            pov_bytes=_carried(run.series[it.para_id], first, last),
+            its_pov_bytes=_carried(theirs.points[it.para_id], first, last),
+        )
+        for it in run.subscribers
+    ]
     return replace(
         run,
         alternative=Alternative(
             policy=f"cache={OTHER_CACHE[scenario.policies.cache]}",
             first_block=first,
             last_block=last,
-            pov_bytes=sum(_carried(run.series[it.para_id], first, last) for it in run.subscribers),
-            its_pov_bytes=sum(_carried(theirs.points[it.para_id], first, last) for it in run.subscribers),
+            pov_bytes=sum(it.pov_bytes for it in readers),
+            its_pov_bytes=sum(it.its_pov_bytes for it in readers),
             its_told_again=theirs.told_again,
             violations=theirs.violations,
+            readers=readers,
         ),
     )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from relaycast.predict.closed_forms import value_sizes
 from relaycast.scenario.scenario import ParachainTable, RelayChainTable
 from relaycast.simulation.guest_sources import loaded
 from relaycast.simulation.sendings import Sendings
@@ -38,6 +39,7 @@ def publisher_outcome(
         published=sendings.published,
         refused_messages=sendings.refused,
         value_bytes=sendings.value_bytes,
+        sizes=[] if chain.publish is None else value_sizes(chain.publish.value_bytes),
         spent_planck=spent_planck,
     )
 
@@ -107,6 +109,7 @@ def subscriber_outcome(
         oversize_blocks=it.oversize_blocks,
         large_blocks=it.large_blocks,
         fullest_block=it.fullest_block,
+        first_proof_bytes=it.first_proof_bytes,
         warm_up_blocks=it.warm_up_blocks,
         latency_blocks=it.latency_blocks,
         told_again=it.told_again,

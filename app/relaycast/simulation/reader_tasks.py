@@ -23,6 +23,7 @@ from relaycast.simulation.spark_engine import ENGINE, SparkOptions
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
 from relaycast_ledger.progress import Progress, Unseen
+from relaycast_ledger.tally import Tally
 from relaycast_spark.session import require_spark, spark_session
 from relaycast_spark.task_gang import gang_of
 from relaycast_trie.dispatch import warm_up_for
@@ -89,7 +90,7 @@ def _built(
         simulation.tables(folder) as tables,
         gang_of(spark, works, f"readers: blocks 1-{simulation.scenario.blocks}") as lines,
     ):
-        simulation.tally = simulation.new_tally()
+        simulation.tally = Tally()
         EventLines(stream, simulation.run_id)
         progress.begin(BUILT, simulation.scenario.blocks)
         mine.begin()

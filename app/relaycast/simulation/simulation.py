@@ -147,14 +147,9 @@ class Simulation:
 
             run_relay_chain(network.chains.relay_chain, sources.relay_code, str(relay.wasm))
         schedule_upgrades(scenario, network, simulation.feeds)
-        simulation.tally = simulation.new_tally()
+        network.ledger.warm_up = None if scenario.warm_up == "auto" else scenario.warm_up
         network.chains.listeners.append(simulation.hear)
         return simulation
-
-    def new_tally(self, *, tables: "RunTables | None" = None) -> Tally:
-        """Return a tally that leaves out of percentiles what the scenario says; ``tables`` get every block."""
-        warm_up = self.scenario.warm_up
-        return Tally(tables=tables, warm_up=None if warm_up == "auto" else warm_up)
 
     def tables(self, folder: Path) -> "RunTables":
         """Return the tables of this run, to be written into ``folder``."""
@@ -312,7 +307,7 @@ class Simulation:
             oversize_blocks=self.tally.oversize_blocks,
             invariants=InvariantsOutcome(not violations, violations),
             recorded=None if self.playback is None else recorded_outcome(self.playback.recording),
-            series={para_id: it.points.after(it.warm_up_blocks) for para_id, it in tallies.items()},
+            series={para_id: it.charted for para_id, it in tallies.items()},
             latencies={para_id: dict(sorted(it.latencies.items())) for para_id, it in tallies.items()},
             pictures={para_id: it.chosen_pictures for para_id, it in tallies.items()},
             keys={para_id: it.keys.costs for para_id, it in tallies.items()},

@@ -21,6 +21,7 @@ from relaycast.simulation.run_folder import staged
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.progress import Progress, Unseen
 from relaycast_ledger.segments.work_folder import WorkFolder
+from relaycast_ledger.tally import Tally
 from relaycast_spark.session import SessionSettings, require_spark, spark_session
 from relaycast_spark.tables import REPLAYED as REPLAYED_ROWS
 from relaycast_trie.dispatch import warm_up_for
@@ -95,7 +96,7 @@ def _write(run: "BatchRun", batch: BatchSimulation, run_id: str, out: Path, prob
         run.progress.begin(ASSEMBLY, run.blocks)
         with (folder / "events.jsonl").open("wb") as stream, batch.simulation.tables(folder) as tables:
             EventLines(stream, run_id)
-            batch.simulation.tally = batch.simulation.new_tally()
+            batch.simulation.tally = Tally()
             for number in run.folder.replayed():
                 with run.folder.table(number) as table:
                     rows = table.select(TOLD).to_pylist()

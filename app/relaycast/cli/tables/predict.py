@@ -3,21 +3,47 @@
 Law: every figure is one of the JSON, or a sum of such.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from relaycast.predict.closed_forms import ValueBytes, inline_hint
 from relaycast.report.templates import percent
 from relaycast.terminal import console, counted, print_table
 
 if TYPE_CHECKING:
     from relaycast.predict.block import Prediction
+    from relaycast.predict.scenario import ReaderCost, SubscriptionCost
 
 COLUMNS = ("", "every key\nnodes", "\nbytes", "what is new\nnodes", "\nbytes")
 
 NOTES = (
     "every key: the first block, before the node cache is written; without a node cache every block with news",
     "what is new: with the node cache, every later block with news",
-    "own state: whole nodes; a block carries them as a compact proof, without hashes that can be computed",
+    "own state: as the compact proof that a block carries, without hashes that can be computed",
+)
+
+READER_COLUMNS = (
+    "reader",
+    "publisher",
+    "keys\nread",
+    "\nof",
+    "new a\nblock",
+    "every\nkey",
+    "what\nis new",
+    "cache\nupkeep",
+    "\nsaves",
+)
+"""Bytes of the publisher's part in a block with news: proofs of every key and of what is new, and own state."""
+
+MAX_READERS = 40
+"""Readers that a terminal is shown."""
+
+SMALL = 0.01
+"""Share below which a difference is not given: formulas are not that precise."""
+
+READER_NOTE = (
+    "formulas, nothing was simulated: bytes of a block with news; averages are of all blocks, relay proof ({ground} "
+    "relay chain) and own state together"
 )
 
 VALUES = ("", "value")
@@ -42,7 +68,49 @@ def print_prediction(it: "Prediction", measured: Measured, tries: int, block_sec
     out.print()
     print_table(out, VALUES, _values(it, block_seconds), right=VALUES[1:])
     out.print()
-    out.print(sentence(it, block_seconds), markup=False)
+    hint = inline_hint(it.value_bytes)
+    out.print(" ".join(filter(None, (sentence(it, block_seconds), hint))), markup=False)
+
+
+def print_readers(readers: Sequence["ReaderCost"], sizes: Mapping[int, "ValueBytes"], ground: str) -> None:
+    """Print what each reader of a scenario carries, its subscriptions first."""
+    out = console()
+    shown = readers[:MAX_READERS]
+    rows = [_subscription_row(it, part) for it in shown for part in it.subscriptions]
+    print_table(out, READER_COLUMNS, rows, right=READER_COLUMNS[2:])
+    out.print()
+    for it in shown:
+        out.print(_reader_sentence(it), markup=False)
+    if len(readers) > len(shown):
+        out.print(f"... and {len(readers) - len(shown)} more readers, all with --json")
+    for line in [f"{_title(it)}: no formula for {reason}" for it in shown for reason in it.without_formula]:
+        out.print(line, style="yellow", markup=False)
+    for publisher, size in sizes.items():
+        if hint := inline_hint(size):
+            out.print(f"{publisher}: {hint}", markup=False)
+    out.print()
+    out.print(READER_NOTE.format(ground=ground))
+
+
+def _title(it: "ReaderCost") -> str:
+    return f"{it.para_id} {it.name}".strip()
+
+
+def _subscription_row(it: "ReaderCost", part: "SubscriptionCost") -> tuple[str, ...]:
+    figures = (part.subscribed, part.keys, part.updated, part.full_bytes, part.delta_bytes, part.upkeep_bytes)
+    return _title(it), str(part.publisher), *(f"{figure:,}" for figure in figures), f"{part.saved_bytes:+,}"
+
+
+def _reader_sentence(it: "ReaderCost") -> str:
+    if abs(it.saved) < SMALL:
+        verdict = "changes their size by less than 1%"
+    else:
+        verdict = f"makes them {abs(it.saved):.1%} {'smaller' if it.saved > 0 else 'larger'}"
+    return (
+        f"{_title(it)}: the relay proof of its first block has {it.first_proof_bytes:,} bytes. Later blocks carry "
+        f"{it.with_cache_bytes:,} bytes on average with the node cache, {it.without_cache_bytes:,} without it: the "
+        f"cache {verdict}."
+    )
 
 
 def sentence(it: "Prediction", block_seconds: float) -> str:

@@ -21,9 +21,9 @@ COLUMNS = (
     "reader",
     "keys",
     "call\nbacks",
-    "proof\np50",
+    "proof\nfirst",
+    "\np50",
     "\np99",
-    "\nmax",
     "own\np50",
     "of PoV\np99",
     "zstd\np99",
@@ -31,6 +31,8 @@ COLUMNS = (
     "cut\nshort",
 )
 """Sizes in bytes of one block, latencies in relay blocks; cut short: blocks whose budget ended before all was read.
+
+First: the largest block of the first delivery, which the other sizes leave out.
 
 Of PoV: all that a block carries over the largest PoV, before compression and (zstd) after it.
 """
@@ -197,11 +199,12 @@ def _print_endings(out: "Console", run: Outcome) -> None:
 
 
 def _row(it: SubscriberOutcome) -> tuple[str, ...]:
-    sizes = (it.proof_bytes.p50, it.proof_bytes.p99, it.proof_bytes.max, it.own_bytes.p50)
+    sizes = (it.proof_bytes.p50, it.proof_bytes.p99, it.own_bytes.p50)
     return (
         title(it),
         f"{it.keys:,}",
         f"{it.callbacks:,}",
+        f"{it.first_proof_bytes:,}" if it.first_proof_bytes else "-",
         *(f"{size:,}" for size in sizes),
         percent(it.pov_share.p99),
         percent(it.compressed_share.p99),
