@@ -5,6 +5,7 @@ them are selected, skipped or parametrised.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 PAGE = ROOT / "docs" / "spec-coverage.md"
+CHAPTERS = ROOT / "spec" / "relaycast_spec"
 TITLES = TESTS / "vectors" / "spec_scenarios.txt"
 
 MODELLED = "tested, except for the host function: the meter is charged for each read of a cached node instead"
@@ -55,6 +57,20 @@ def claims() -> list[Claim]:
     return sorted(claim for file in sorted(TESTS.rglob("test_*.py")) for claim in _claims_of(file))
 
 
+def rules_by_scenario() -> dict[str, str]:
+    """Return the rule of the executable specification that each scenario stands beside, as a link to its chapter."""
+    found: dict[str, str] = {}
+    for file in sorted(CHAPTERS.glob("*.py")):
+        rule = ""
+        for line in file.read_text().splitlines():
+            named = re.match(r" *(?:def|class) (\w+)", line)
+            rule = named[1] if named else rule
+            scenario = re.match(r" *Scenario: (.+ / .+)$", line)
+            if scenario:
+                found[scenario[1]] = f"[`{rule}`](specification/{file.stem}.md)"
+    return found
+
+
 def page() -> str:
     """Return the page."""
     by_scenario: dict[str, list[Claim]] = {title: [] for title in titles()}
@@ -64,19 +80,21 @@ def page() -> str:
     lines = [
         "# Scenarios of the specification and their tests",
         "",
-        "Made by `.venv/bin/python docs/generators/spec_coverage.py` from markers in the tests; a test keeps it fresh.",
+        "Made by `.venv/bin/python docs/generators/spec_coverage.py` from markers in the tests and in the "
+        "[executable specification](specification/index.md); a test keeps it fresh.",
         "",
         f"{tested} of {len(by_scenario)} scenarios are executed.",
         "",
         '<div class="scenarios" markdown>',
         "",
-        "| requirement | scenario | test | status |",
-        "|---|---|---|---|",
+        "| requirement | scenario | rule | test | status |",
+        "|---|---|---|---|---|",
     ]
+    rules = rules_by_scenario()
     for title, found in by_scenario.items():
         requirement, _, scenario = title.partition(" / ")
         tests = "<br>".join(f"`{claim.file}::{claim.test}`" for claim in found)
-        lines.append(f"| {requirement} | {scenario} | {tests} | {_status(title, found)} |")
+        lines.append(f"| {requirement} | {scenario} | {rules[title]} | {tests} | {_status(title, found)} |")
     return "\n".join([*lines, "", "</div>"]) + "\n"
 
 

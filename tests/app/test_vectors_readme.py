@@ -22,7 +22,7 @@ from relaycast_xcm.junctions import JUNCTION
 from relaycast_xcm.primitives import DbWeight, Weight
 
 PAGE = resources.files("relaycast.vectors").joinpath("README.md").read_text(encoding="utf-8")
-TYPES: dict[str, Any] = json.loads(resources.files("relaycast.vectors").joinpath("types.json").read_bytes())
+TYPES: dict[str, Any] = json.loads(resources.files("relaycast_spec").joinpath("types.json").read_bytes())
 
 
 OFF_IN_ALL_VECTORS = {"PublishCounts", "TooManyPublishes"}

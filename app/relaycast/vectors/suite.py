@@ -94,8 +94,8 @@ def export(folder: Path, *, seed: int = DEFAULT_SEED) -> SuiteManifest:
 
 def contents(seed: int) -> Iterator[tuple[str, str, int, bytes]]:
     """Yield path, kind, number of vectors and bytes of every file but the manifest."""
-    for document in (README, TYPES):
-        yield document, DOCUMENT, 0, resources.files("relaycast.vectors").joinpath(document).read_bytes()
+    for document, package in ((README, "relaycast.vectors"), (TYPES, "relaycast_spec")):
+        yield document, DOCUMENT, 0, resources.files(package).joinpath(document).read_bytes()
     yield SCHEMA, DOCUMENT, 0, msgspec.json.format(msgspec.json.encode(suite_schema()), indent=1) + b"\n"
     known: set[str] = set()
     for kind in KINDS:

@@ -21,10 +21,10 @@ def vectors(seed: int) -> Iterator[BroadcasterVector]:
     """Yield sequences that are drawn from ``seed``."""
     for number in range(HISTORIES):
         random = Random(f"broadcaster {seed} {number}")  # noqa: S311 - vectors, no secrets
-        yield _history(random, number)
+        yield history(random, number)
 
 
-def _history(random: Random, number: int) -> BroadcasterVector:
+def history(random: Random, number: int) -> BroadcasterVector:
     there = with_limits(
         max_publishers=random.choice((1, 2, 3)),
         max_stored_keys=random.choice((2, 3, 5)),

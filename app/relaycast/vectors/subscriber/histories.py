@@ -4,8 +4,9 @@ Publishers write, delete and come back; subscriptions change; calls clear and en
 are drawn. Each vector names the invariant that its block shows most of.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from random import Random
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -37,14 +38,16 @@ INVARIANTS = {
 }
 
 
-class _History:
+class History:
     """One network, its publishers, and the draw that moves it."""
 
-    def __init__(self, name: str, seed: int) -> None:
+    def __init__(self, name: str, seed: int, *, policies: Mapping[str, str] = MappingProxyType({})) -> None:
         self.name = name
         self.draw = Random(f"{seed} {name}")  # noqa: S311 - to be drawn again
         depth = self.draw.choice([8, 8, 8, 3])
-        self.network = SmallNetwork(config=replace(SMALL, max_trie_depth=depth, max_value_length=128))
+        self.network = SmallNetwork(
+            config=replace(SMALL, max_trie_depth=depth, max_value_length=128), policies=policies
+        )
         self.publishers = self.draw.sample([ALPHA, PUBLIC, OTHER_PUBLIC], self.draw.choice([1, 1, 1, 2]))
         self.stock = self.draw.sample(CRAFTED, 7)
         for publisher in self.publishers:
@@ -116,4 +119,4 @@ def _shown_by(vector: BlockVector) -> int:
 def history_vectors(seed: int) -> Iterator[BlockVector]:
     """Yield the blocks of all random histories."""
     for number in range(HISTORIES):
-        yield from _History(f"{number:02}", seed).blocks()
+        yield from History(f"{number:02}", seed).blocks()

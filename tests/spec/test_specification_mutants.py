@@ -1,6 +1,7 @@
-"""The suite notices a reader with one rule changed: rules that no other vector holds to the byte."""
+"""The suite notices a specification with one rule changed: rules that no other vector holds to the byte."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,21 +9,24 @@ from typing import NamedTuple
 
 import pytest
 
-HERE = Path(__file__).parent
+import relaycast_spec
+
+ROOM = Path(relaycast_spec.__file__).parent
 
 PRUNES = "not 0 < first < stopped"
-TOTAL = 'new > max(total, config["max_total_storage_size"])'
-ALONE = 'publisher.change == "NONE" and not (publisher in self.met and (publisher.told or not known))'
+TOTAL = "new_total > max(total, config.max_total_storage_size)"
+ALONE = 'publisher.change == "NONE" and not (is_changed and (publisher.changes or not is_known))'
 KNOWN = "publisher.root is not None or publisher.has_bases"
 OVER = "if not fits(used, declared):"
 FIELDS = "*spot, declared, used)"
-RESERVED = "40 * len(across) + (max(0, across[0] - 40) if across else 0)"
-INLINE = "return Node.of(wanted)\n"
+FIRST = "max(0, horizontal[0] - HASHED_HORIZONTAL)"
+NEW_INLINE = "if not is_hash(wanted):\n            return Node.decode(wanted)\n        if place.above"
+OLD_INLINE = "return Node.decode(wanted)\n        return self.read_cached"
 UNPAID = "if wanted not in publisher.paid"
 
 
 class Mutant(NamedTuple):
-    """One line of a module of the reader that is another one; ``files`` of the suite have a vector that notices."""
+    """One line of a chapter that is another one; ``files`` of the suite have a vector that notices."""
 
     module: str
     line: str
@@ -31,15 +35,17 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = {
-    "inline nodes count": Mutant("tries", "self.above + (len(self.reference) == 32)", "self.above + 1", "caches"),
-    "inline nodes are charged": Mutant("walk", INLINE, "return self.pay(9) or Node.of(wanted)\n", "caches"),
+    "inline nodes count": Mutant("tries", "self.above + is_hash(self.reference)", "self.above + 1", "caches"),
+    "inline nodes are charged": Mutant(
+        "proof_pass", NEW_INLINE, NEW_INLINE.replace("return ", "return self.pay(9, is_structure=True) or "), "caches"
+    ),
     "inline nodes of the old trie are unknown": Mutant(
-        "walk", INLINE, "return Node.of(wanted) if new else Node()\n", "caches"
+        "proof_pass", OLD_INLINE, OLD_INLINE.replace("Node.decode(wanted)", "Node()"), "caches"
     ),
     "the depth limit holds for inline nodes": Mutant(
-        "walk",
-        "if len(wanted) != 32:",
-        'if len(wanted) != 32 and (not new or place.above < self.config["max_trie_depth"]):',
+        "proof_pass",
+        NEW_INLINE,
+        NEW_INLINE.replace("(wanted):", "(wanted) and place.above < self.config.max_trie_depth:"),
         "caches",
     ),
     "each interrupted pass prunes": Mutant("subscriber", PRUNES, "True", "caches"),
@@ -52,19 +58,19 @@ MUTANTS = {
         "subscriber", PRUNES, PRUNES.replace("first <", "first <="), "caches"
     ),
     "a pass that stops elsewhere prunes nothing": Mutant(
-        "subscriber", "if stopped_in == para else first", "if stopped_in == para else len(publisher.keys)", "caches"
+        "subscriber", "is not None else first", "is not None else len(publisher.keys)", "caches"
     ),
     "a node of the proof is free in a cache": Mutant(
-        "walk", UNPAID, f"{UNPAID} and wanted not in self.accessed", "caches"
+        "proof_pass", UNPAID, f"{UNPAID} and wanted not in self.accessed", "caches"
     ),
     "the limit refuses each update above it": Mutant(
-        "broadcaster", TOTAL, 'new > config["max_total_storage_size"]', "publication"
+        "broadcaster", TOTAL, "new_total > config.max_total_storage_size", "publication"
     ),
     "the limit refuses no update above it": Mutant(
-        "broadcaster", TOTAL, f'{TOTAL} and total <= config["max_total_storage_size"]', "publication"
+        "broadcaster", TOTAL, f"{TOTAL} and total <= config.max_total_storage_size", "publication"
     ),
     "an update that keeps the total is refused": Mutant(
-        "broadcaster", TOTAL, 'new > config["max_total_storage_size"] and (new >= total)', "publication"
+        "broadcaster", TOTAL, "new_total > config.max_total_storage_size and new_total >= total", "publication"
     ),
     "an external child root is taken": Mutant("tries", "any(node.hashed or len(", "any(len(", "compact"),
     "an external child root is passed over": Mutant(
@@ -72,10 +78,10 @@ MUTANTS = {
     ),
     "each unchanged publisher gets a bitmap": Mutant("subscriber", ALONE, "False", "deletions"),
     "a publisher without news gets a bitmap": Mutant(
-        "subscriber", ALONE, ALONE.replace(" and (publisher.told or not known)", ""), "deletions"
+        "subscriber", ALONE, ALONE.replace(" and (publisher.changes or not is_known)", ""), "deletions"
     ),
     "a publisher that is not read gets a bitmap": Mutant(
-        "subscriber", ALONE, ALONE.replace("publisher in self.met and ", ""), "deletions"
+        "subscriber", ALONE, ALONE.replace("is_changed and ", ""), "deletions"
     ),
     "bases alone are not known": Mutant("subscriber", KNOWN, "publisher.root is not None", "deletions"),
     "a root alone is not known": Mutant("subscriber", KNOWN, "publisher.has_bases", "deletions"),
@@ -102,60 +108,62 @@ MUTANTS = {
     ),
     "weight and limit change places": Mutant(
         "subscriber",
-        'declared, self.config["callback_limit"])',
-        'self.config["callback_limit"], declared)',
+        "declared, self.block.config.callback_limit)",
+        "self.block.config.callback_limit, declared)",
         "callback-weights",
     ),
     "a key beyond the budget is beyond the limit": Mutant(
-        "subscriber", "self.begin and self.limited:", "self.begin and self.declared:", "callback-weights"
+        "subscriber", "if done.stopped_by_callbacks:", "if self.block.declared_weights:", "callback-weights"
     ),
-    "no room is kept for the first message": Mutant("subscriber", RESERVED, "40 * len(across)", "budget-scenarios"),
-    "no room is kept for hashes": Mutant("subscriber", RESERVED, "across[0] if across else 0", "budget-scenarios"),
+    "no room is kept for the first message": Mutant("messages", FIRST, "0", "budget-scenarios"),
+    "no room is kept for hashes": Mutant(
+        "messages",
+        "HASHED_HORIZONTAL * len(horizontal)",
+        "HASHED_HORIZONTAL if horizontal else 0",
+        "budget-scenarios",
+    ),
     "a short message gives room back": Mutant(
-        "subscriber", RESERVED, RESERVED.replace("max(0, across[0] - 40)", "across[0] - 40"), "budget-scenarios"
+        "messages", FIRST, "horizontal[0] - HASHED_HORIZONTAL", "budget-scenarios"
     ),
     "room is kept for the longest message": Mutant(
-        "subscriber", RESERVED, RESERVED.replace("across[0]", "max(across)"), "budget-scenarios"
+        "messages", FIRST, FIRST.replace("horizontal[0]", "max(horizontal)"), "budget-scenarios"
     ),
 }
 
 
-def ended(program: Path, suite: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-I", "-B", program, suite], capture_output=True, text=True, check=False)
+def ended(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-S", "-B", "-m", "relaycast_spec.vectors", "suite"]
+    return subprocess.run(command, cwd=folder, env={}, capture_output=True, text=True, check=False)
 
 
-def copied(folder: Path, suite: Path, file: str) -> tuple[Path, Path]:
-    """Return a copy of the reader, and of the suite with one file."""
-    reader, part = folder / "conformance", folder / "suite"
-    reader.mkdir()
-    for path in HERE.glob("*.py"):
-        if not path.name.startswith("test_"):
-            (reader / path.name).write_text(path.read_text())
+def copied(folder: Path, suite: Path, file: str) -> Path:
+    """Return a copy of the specification, with a part of the suite beside it that has one file."""
+    room, part = folder / ROOM.name, folder / "suite"
+    shutil.copytree(ROOM, room, ignore=shutil.ignore_patterns("__pycache__"))
     manifest = json.loads((suite / "suite.json").read_text())
     manifest["files"] = [entry for entry in manifest["files"] if Path(entry["path"]).stem == file]
     for path in ("types.json", *(entry["path"] for entry in manifest["files"])):
         (part / path).parent.mkdir(parents=True, exist_ok=True)
         (part / path).write_bytes((suite / path).read_bytes())
     (part / "suite.json").write_text(json.dumps(manifest))
-    return reader, part
+    return room
 
 
 @pytest.mark.parametrize("file", sorted({mutant.files for mutant in MUTANTS.values()}))
 def test_the_rules_as_they_are_agree(conformance_suite: Path, tmp_path: Path, file: str) -> None:
-    reader, part = copied(tmp_path, conformance_suite, file)
-    passed = ended(reader / "reader.py", part)
+    copied(tmp_path, conformance_suite, file)
+    passed = ended(tmp_path)
     assert passed.returncode == 0, passed.stdout
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_vector_notices_a_changed_rule(conformance_suite: Path, tmp_path: Path, name: str) -> None:
     mutant = MUTANTS[name]
-    reader, part = copied(tmp_path, conformance_suite, mutant.files)
-    module = reader / f"{mutant.module}.py"
+    module = copied(tmp_path, conformance_suite, mutant.files) / f"{mutant.module}.py"
     text = module.read_text()
     assert text.count(mutant.line) == 1
     module.write_text(text.replace(mutant.line, mutant.other))
-    failed = ended(reader / "reader.py", part)
+    failed = ended(tmp_path)
     assert failed.returncode == 1, failed.stderr
     assert " 0 mismatches" not in failed.stdout
     assert "Error" not in failed.stdout

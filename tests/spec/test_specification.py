@@ -1,9 +1,10 @@
-"""The reader knows the suite's page alone: it passes all vectors, and notices every kind of change."""
+"""The executable specification passes all vectors, and notices every kind of change in them."""
 
 import ast
 import copy
 import json
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from conformance import reader
+import spec_coverage
+from relaycast_spec import vectors as spec
+from rooms import ROOMS, ROOT
 
-HERE = Path(__file__).parent
-FILES = sorted(path for path in HERE.glob("*.py") if not path.name.startswith("test_"))
-LINES_OF_A_FILE = 240
-LINES_OF_THE_READER = 1_260
-"""Lines of all files of the reader: fewer is fine, and more only for new vectors of the suite."""
+ROOM = Path(spec.__file__).parent
+CHAPTERS = sorted(ROOM.glob("*.py"))
+OF_THE_VECTORS = ("app/relaycast/vectors/", "app/relaycast/cli/vectors.py")
+"""What may import the specification: the command that exports and checks vectors."""
 
 
 @pytest.fixture(scope="session")
@@ -29,8 +31,7 @@ def suite(conformance_suite: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def vectors(suite: Path) -> dict[str, list[Any]]:
-    reader.learn(suite)
-    found: dict[str, list[Any]] = {kind: [] for kind in reader.MODULES}
+    found: dict[str, list[Any]] = {kind: [] for kind in spec.KINDS}
     for file in sorted(suite.glob("*/*.json")):
         document = json.loads(file.read_text())
         found[document["kind"]] += document["vectors"]
@@ -39,41 +40,66 @@ def vectors(suite: Path) -> dict[str, list[Any]]:
     return found
 
 
-def test_every_vector_is_what_the_page_says(suite: Path) -> None:
-    assert [line for _, _, found in reader.read(suite) for line in found] == []
+def test_every_vector_is_what_the_specification_computes(suite: Path) -> None:
+    assert [line for _, _, found in spec.checked(suite) for line in found] == []
 
 
 def test_the_suite_has_vectors_of_every_kind(vectors: dict[str, list[Any]]) -> None:
-    assert {kind for kind, some in vectors.items() if some} == set(reader.MODULES)
+    assert {kind for kind, some in vectors.items() if some} == set(spec.KINDS)
 
 
-def test_the_reader_is_a_program_that_counts_and_fails(suite: Path, tmp_path: Path) -> None:
+def test_types_that_are_not_the_specifications_are_a_mismatch(suite: Path, tmp_path: Path) -> None:
+    types = json.loads((suite / "types.json").read_text())
+    types["types"]["Ttl"] = {"ttl": "u64", "when_inserted": "u32"}
+    (tmp_path / "types.json").write_text(json.dumps(types))
+    (tmp_path / "suite.json").write_text('{"files": []}')
+    assert list(spec.checked(tmp_path)) == [("types.json", 0, ["types.json: other types than the specification's"])]
+
+
+def test_the_specification_is_a_program_that_counts_and_fails(suite: Path, tmp_path: Path) -> None:
+    """It runs from its folder, with nothing else on the path."""
     manifest = json.loads((suite / "suite.json").read_text())
     manifest["files"] = [entry for entry in manifest["files"] if entry["kind"] == "xcm"]
     (tmp_path / "suite.json").write_text(json.dumps(manifest))
     (tmp_path / "xcm").mkdir()
     for path in ("types.json", *(entry["path"] for entry in manifest["files"])):
         (tmp_path / path).write_bytes((suite / path).read_bytes())
-    run = [sys.executable, "-I", str(HERE / "reader.py"), str(tmp_path)]
-    passed = subprocess.run(run, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-S", "-m", "relaycast_spec.vectors", str(tmp_path)]
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(command, cwd=ROOM.parent, env={}, capture_output=True, text=True, check=False)
+
+    passed = run()
     lines = [f"{entry['path']}: {entry['vectors']} vectors, 0 mismatches\n" for entry in manifest["files"]]
     assert (passed.returncode, passed.stdout) == (0, "".join(lines))
     file = min(tmp_path.glob("xcm/*.json"))
     file.write_text(file.read_text().replace("0x05", "0x04", 1))
-    failed = subprocess.run(run, capture_output=True, text=True, check=False)
+    failed = run()
     assert failed.returncode == 1
     assert "blake2_256 is 0x" in failed.stdout
 
 
-def test_the_reader_stays_small() -> None:
-    lines = {path.name: len(path.read_text().splitlines()) for path in FILES}
-    assert max(lines.values()) <= LINES_OF_A_FILE, lines
-    assert sum(lines.values()) <= LINES_OF_THE_READER, lines
+def test_the_specification_needs_the_standard_library_alone() -> None:
+    imported = {name.split(".")[0] for path in CHAPTERS for name in imports(path)}
+    assert imported <= {*sys.stdlib_module_names, "relaycast_spec"}
 
 
-def test_the_reader_imports_nothing_of_relaycast() -> None:
-    imported = {name.split(".")[0] for path in FILES for name in imports(path)}
-    assert imported <= {*sys.stdlib_module_names, "conformance"}
+def test_only_the_command_for_vectors_imports_the_specification() -> None:
+    users = [
+        str(path.relative_to(ROOT))
+        for room in ROOMS
+        if room != "spec"
+        for path in sorted((ROOT / room).rglob("*.py"))
+        if any(name.split(".")[0] == "relaycast_spec" for name in imports(path))
+    ]
+    assert not [name for name in users if not name.startswith(OF_THE_VECTORS)]
+
+
+def test_every_scenario_stands_beside_one_rule() -> None:
+    named = re.findall(r"^ *Scenario: (.+ / .+)$", "".join(map(Path.read_text, CHAPTERS)), re.MULTILINE)
+    scenarios = spec_coverage.titles()
+    assert len(scenarios) == 65
+    assert sorted(named) == sorted(scenarios)
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -364,7 +390,7 @@ def test_a_changed_vector_fails(vectors: dict[str, list[Any]], kind: str, name: 
     tried = list(islice(changed(vectors[kind], CHANGES[kind, name]), ENOUGH))
     assert tried, "no vector has a place for this change"
     for vector in tried:
-        assert list(reader.wrong(kind, vector)), vector["id"]
+        assert list(spec.mismatches(kind, vector)), vector["id"]
 
 
 def changed(some: list[Any], change: Change) -> Iterator[Any]:

@@ -1,0 +1,313 @@
+"""Runs the conformance vectors through the chapters: ``python -m relaycast_spec.vectors DIR``.
+
+``relaycast vectors export DIR`` writes a suite of them; the page README.md in it says what each field is. A vector
+states what goes in and what must come out. Here the same is computed anew by the chapters alone and compared.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from relaycast_spec import messages, tries, xcm
+from relaycast_spec.broadcaster import Broadcaster, Origin
+from relaycast_spec.broadcaster import Config as BroadcasterConfig
+from relaycast_spec.proof_pass import BlockInput, Config, Policies, ProofPass, Spot, prune, ran
+from relaycast_spec.scale import ITEMS, TYPES, Refused, blake2_256, variant
+from relaycast_spec.subscriber import Subscriber, verify
+from relaycast_spec.xcm import ZERO, Weight
+
+Vector = dict[str, Any]
+Fields = dict[str, Any]
+"""Fields of a vector by name."""
+
+
+def attempt(name: str, work: Callable[[], Any]) -> Fields:
+    """Return a result under its name, or the error and its cause."""
+    try:
+        return {name: work()}
+    except Refused as refused:
+        return {"error": refused.name} | ({} if refused.detail is None else {"cause": refused.detail})
+
+
+# Tries
+
+
+def proofs(v: Vector) -> Fields:
+    """Compute a vector about tries and proofs."""
+    match v["test"]:
+        case "root":
+            root, nodes = tries.trie(dict(v["pairs"]), v["state_version"])
+            return {"root": root, "nodes": sorted(nodes.values())}
+        case "proof":
+            return _proof(v)
+        case "verification":
+            return {"expect": attempt("values", lambda: _verified(v))}
+        case "compact":
+            nodes = {blake2_256(node): node for node in v["nodes"]}
+            again = tries.expanded(v["compact"], v["root"])
+            return {"compact": tries.compacted(nodes, v["root"]), "nodes": sorted(again.values())}
+        case "compact-error":
+            return attempt("nodes", lambda: sorted(tries.expanded(v["compact"], v["root"]).values()))
+    return attempt("node", lambda: _shown(tries.Node.decode(v["encoded"])))
+
+
+def _proof(v: Vector) -> Fields:
+    children = {child["name"]: dict(child["pairs"]) for child in v.get("children", ()) if child["pairs"]}
+    below = {tries.CHILD_STORAGE + name: tries.trie(pairs, v["state_version"]) for name, pairs in children.items()}
+    top = dict(v["pairs"]) | {name: root for name, (root, _) in below.items()}
+    root, nodes = tries.trie(top, v["state_version"])
+    for _, more in below.values():
+        nodes |= more
+    touched: set[bytes] = set()
+    tries.read_all(nodes, root, v["keys"], touched, child=v.get("child"))
+    return {"root": root, "nodes": sorted(nodes[name] for name in touched)}
+
+
+def _verified(v: Vector) -> list[bytes | None]:
+    return tries.verify(v["nodes"], v["root"], v["keys"], child=v.get("child"), strict=v["strict"])
+
+
+def _shown(node: tries.Node) -> Fields:
+    return node._asdict() | {"partial": [int(nibble, 16) for nibble in node.partial]}
+
+
+# XCM
+
+
+def messages_and_barriers(v: Vector) -> Fields:
+    """Compute a vector about XCM."""
+    match v["test"]:
+        case "bytes":
+            return {"message": xcm.decode_message(v["encoded"]), "encoded": xcm.encode_message(v["message"])}
+        case "malformed":
+            return attempt("message", lambda: xcm.decode_message(v["encoded"]))
+        case "barrier":
+            return {"expect": _admitted(v)}
+    return {"expect": _executed(v)}
+
+
+def _admitted(v: Vector) -> Fields:
+    asked = xcm.Asked(v["weight"], dict(v["credit"]), [])
+    message = attempt("runs", lambda: xcm.admitted(v["barrier"], v["origin"], xcm.decode_message(v["message"]), asked))
+    if "error" in message:
+        return message
+    topic = asked.topics[0] if asked.topics else None
+    return {"runs": xcm.encode_message(message["runs"]), "message_id": topic, "credit_left": asked.credit}
+
+
+def _executed(v: Vector) -> Fields:
+    published: list[Fields] = []
+
+    def publish(para_id: int, content: Fields) -> None:
+        is_refused = para_id in v["refuses"]
+        published.append({"publisher": para_id, **content, "accepted": not is_refused})
+        if is_refused:
+            raise Refused("NotRegistered")
+
+    executor = xcm.Executor(v["origin"], v["unit"], publish, v.get("publishers"))
+    outcome = executor.run(xcm.decode_message(v["message"]), v["weight_limit"])
+    return {"outcome": outcome.kind, **_present(outcome, "used", "error", "at", "cause"), "published": published}
+
+
+def _present(outcome: xcm.Outcome, *names: str) -> Fields:
+    found = {name: getattr(outcome, name) for name in names}
+    return {{"at": "index"}.get(name, name): value for name, value in found.items() if value is not None}
+
+
+# The broadcaster
+
+
+def broadcaster_steps(v: Vector) -> Fields:
+    """Compute a vector about the broadcaster: a state, steps, and the state after them."""
+    before = v["before"]
+    children = [(child["name"], child["entries"]) for child in before["children"]]
+    known = {name: value for name, value in v["config"].items() if name in BroadcasterConfig._fields}
+    pallet = Broadcaster(BroadcasterConfig(**known), before["top"], children)
+    return {"before": _state(pallet), "steps": [_stepped(pallet, step) for step in v["steps"]], "after": _state(pallet)}
+
+
+def _state(pallet: Broadcaster) -> Fields:
+    children = [
+        {"name": name, "root": root, "entries": sorted(pallet.children[name].items())}
+        for name, root in pallet.roots().items()
+    ]
+    return {"top": sorted(pallet.state.entries.items()), "children": children, "root": pallet.root()}
+
+
+def _stepped(pallet: Broadcaster, step: Fields) -> Fields:
+    """Do a step, and take it back if it is refused."""
+    entries, children = dict(pallet.state.entries), {name: dict(it) for name, it in pallet.children.items()}
+    pallet.events, pallet.block = [], step["block"]
+    done = attempt("done", lambda: _done(pallet, step))
+    if "error" in done:
+        pallet.state.entries, pallet.children, pallet.events = entries, children, []
+    result, weight = done.get("done", (done, None))
+    expect = {"result": result, "events": pallet.events, "root": pallet.root()}
+    return step | {"expect": expect if weight is None else expect | {"consumed": weight}}
+
+
+def _done(pallet: Broadcaster, step: Fields) -> tuple[Any, Weight]:
+    """Return the result of a step and its weight."""
+    match step:
+        case {"xcm": message}:
+            outcome = pallet.receive(message["from"], message["message"])
+            assert outcome.used is not None
+            return _present(outcome, "error", "at", "cause") or "ok", outcome.used
+        case {"call": call}:
+            return "ok", pallet.call(Origin(*variant(step["origin"])), call)
+        case {"on_idle": remaining}:
+            return "ok", ZERO | {"ref_time": pallet.on_idle(remaining["ref_time"])}
+    return "ok", pallet.deregister(step["offboard"])
+
+
+# The subscriber
+
+
+def subscriber_block(v: Vector) -> Fields:
+    """Compute a vector about one block of a subscriber."""
+    block = _block(v)
+    expect = _outcome(v, block)
+    out: Fields = {"expect": expect}
+    if "collected" in v:
+        collected = [v["nodes"][number] for number in v["collected"]]
+        pruned = {blake2_256(node) for node in prune(block, collected)}
+        out["pruned"] = [number for number, node in enumerate(v["nodes"]) if blake2_256(node) in pruned]
+        out["expect"] = expect | _summary(ran(block, collected))
+    if "share" in v:
+        out |= _shared(v)
+    return out | {"hashed_keys": [[data, blake2_256(data)] for data, _ in v.get("hashed_keys", ())] or None}
+
+
+def _block(v: Vector) -> BlockInput:
+    config = v["config"]
+    return BlockInput(
+        config=Config(
+            config["max_trie_depth"],
+            config["max_value_length"],
+            config["read_ref_time"],
+            config.get("callback_limit", dict(ZERO)),
+        ),
+        policies=Policies(**v.get("policies", {})),
+        subscriptions=v["subscriptions"],
+        state=v["before"],
+        relay_root=v["relay_root"],
+        relay_parent_number=v["relay_parent_number"],
+        seed=v["seed"],
+        crowded=v["crowded"],
+        budget=v["budget"],
+        static_keys=v["static_keys"],
+        declared_weights=_weights(v.get("callback_weights", ())),
+        used_weights=_weights(v.get("used_weights", ())),
+    )
+
+
+def _weights(listed: Any) -> dict[Spot, Weight]:
+    return {(para_id, key): weight for para_id, key, weight in listed}
+
+
+def _outcome(v: Vector, block: BlockInput) -> Fields:
+    try:
+        done = verify(block, [v["nodes"][number] for number in v["given"]])
+    except Refused as refused:
+        return {"panic": {"cause": refused.name} | (refused.detail or {})}
+    pallet = Subscriber(block, done)
+    summary, callbacks = _summary(done), pallet.apply()
+    results = [_called(pallet, *call) for call in v.get("calls", ())]
+    return summary | {
+        "callbacks": callbacks,
+        "events": pallet.events,
+        "after": sorted(pallet.state.entries.items()),
+        "call_results": results,
+    }
+
+
+def _called(pallet: Subscriber, name: str, para_id: int) -> str:
+    try:
+        pallet.call(name, para_id)
+    except Refused as refused:
+        return refused.name
+    return "ok"
+
+
+def _summary(done: ProofPass) -> Fields:
+    cursor, owed = done.next_cursors
+    return {
+        "consumed": done.consumed,
+        "callback_weight": done.callback_weight,
+        "complete": done.is_complete,
+        "stopped_at": done.stopped_at,
+        "cursor": cursor,
+        "owed": owed,
+    }
+
+
+def _shared(v: Vector) -> Fields:
+    given = v["share"]
+    found = messages.share(given["max_pov_size"], given["percent"], given["downward"], given["horizontal"])
+    counted = {name: getattr(found, name) for name in ("downward_full", "horizontal_full", "pubsub_bytes")}
+    return {
+        "share": given | counted,
+        "budget": v["budget"] | {"proof_size": found.pubsub_bytes},
+        "crowded": found.crowded,
+    }
+
+
+# The suite
+
+KINDS: dict[str, Callable[[Vector], Fields]] = {
+    "subscriber": subscriber_block,
+    "broadcaster": broadcaster_steps,
+    "xcm": messages_and_barriers,
+    "proofs": proofs,
+}
+
+
+def thawed(value: Any) -> Any:
+    """Return JSON with its bytes and its long numbers read."""
+    if isinstance(value, str):
+        return bytes.fromhex(value[2:]) if value.startswith("0x") else int(value) if value.isdecimal() else value
+    if isinstance(value, dict):
+        return {name: thawed(one) for name, one in value.items()}
+    return [thawed(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def mismatches(kind: str, vector: Any) -> Iterator[str]:
+    """Yield a line for each field of a vector that is not what the chapters compute."""
+    v = thawed(vector)
+    try:
+        for field, value in KINDS[kind](v).items():
+            if v.get(field) != thawed(value):
+                yield f"{v['id']}: {field} is {v.get(field)}, not {value}"
+    except Exception as error:
+        yield f"{v['id']}: {error!r}"
+
+
+def checked(directory: Path) -> Iterator[tuple[str, int, list[str]]]:
+    """Yield path, number of vectors and mismatches of each file of a suite."""
+    types = json.loads((directory / "types.json").read_text())
+    if (types["types"], types["storage"]) != (TYPES, ITEMS):
+        yield "types.json", 0, ["types.json: other types than the specification's"]
+    for entry in json.loads((directory / "suite.json").read_text())["files"]:
+        data = (directory / entry["path"]).read_bytes()
+        vectors = [] if entry["kind"] == "document" else json.loads(data)["vectors"]
+        here = {"vectors": len(vectors), "bytes": len(data), "blake2_256": "0x" + blake2_256(data).hex()}
+        wrong = [f"{name} is {entry[name]}, not {here[name]}" for name in here if entry[name] != here[name]]
+        yield entry["path"], len(vectors), wrong + [line for v in vectors for line in mismatches(entry["kind"], v)]
+
+
+def main() -> int:
+    """Check the suite in the folder that is named, and print a line for each file."""
+    if len(sys.argv) != 2 or not (Path(sys.argv[1]) / "suite.json").is_file():
+        print("vectors: expected one folder with a suite, as relaycast vectors export writes it", file=sys.stderr)
+        return 2
+    total = 0
+    for path, number, found in checked(Path(sys.argv[1])):
+        total += len(found)
+        print(f"{path}: {number} vectors, {len(found)} mismatches", *(line[:2_000] for line in found[:5]), sep="\n")
+    return int(total > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
