@@ -25,6 +25,7 @@ CHAPTERS = sorted(file.stem for file in WALKTHROUGH.glob("chapter_*.py"))
 CHILD = b":child_storage:default:"
 
 SOLUTIONS: dict[str, tuple[object, list[object]]] = {
+    "chapter_10_specification": (1101, [1100, 1099, 1102, 1000, 100, "1101", None, True]),
     "chapter_1_hex_tries": (
         "42 77 0c 6d 6f 6f",
         [
@@ -133,7 +134,7 @@ def test_a_copy_of_the_chapters_finds_the_examples(copy: str, tmp_path: Path) ->
 
 def test_every_chapter_has_an_exercise_with_a_solution() -> None:
     assert list(SOLUTIONS) == CHAPTERS
-    assert len(CHAPTERS) == 9
+    assert len(CHAPTERS) == 10
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
