@@ -132,7 +132,7 @@ def _(key, relay):
         relay_root=relay_root,
         relay_parent_number=1_040,
         seed=b"",
-        crowded=False,
+        has_messages=False,
         budget={"ref_time": 10**12, "proof_size": 100_000},
         static_keys=[],
     )

@@ -1,8 +1,14 @@
 """RFC-0160, publish-subscribe over the relay chain, as a program to be read.
 
 Parachains publish values under keys of 32 bytes; the relay chain keeps them in one child trie for each publisher. A
-parachain that subscribes learns of changed values from storage proofs in its own blocks. The chapters follow one
-``Publish`` from its bytes to the callback, and nothing else needs to be open beside them:
+parachain that subscribes learns of changed values from storage proofs in its own blocks.
+
+The *relay chain* secures many *parachains*. A *collator* builds a parachain's blocks. Validators of the relay chain run
+each block again from its bytes alone (the *PoV*), so the block must carry a proof of all that it reads. A *pallet* is a
+module of a chain, with its own items of state. A *child trie* is a trie whose root is a value in the chain's main trie,
+the *top trie*. *Governance* makes calls with the origin ``root``.
+
+The chapters follow one ``Publish`` from its bytes to the callback, and nothing else needs to be open beside them:
 
 1. ``scale``: bytes, hashes, and where a chain's state keeps its items
 2. ``tries``: Merkle tries, storage proofs, compact proofs
@@ -11,7 +17,10 @@ parachain that subscribes learns of changed values from storage proofs in its ow
 5. ``walk``: what changed for one key between two tries
 6. ``proof_pass``: one pass over all subscribed keys within a budget
 7. ``subscriber``: the parachain's block: prune, verify, apply, call back
-8. ``messages``: what messages leave of a block
+8. ``messages``: how much of a block messages leave for publish-subscribe
+
+Not in it: the links and heads by which a chain knows its messages, the advancement of channels, the budget policies
+``cumulus`` and ``floor``, the metering ``carried``, and limits of publishers, keys and cached bytes.
 
 ``vectors`` runs the conformance vectors through the chapters: ``python -m relaycast_spec.vectors DIR``.
 

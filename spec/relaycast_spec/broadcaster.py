@@ -16,21 +16,19 @@ from typing import Any, NamedTuple
 from relaycast_spec import xcm
 from relaycast_spec.scale import U32_MAX, Refused, State, decode, encode, refuse_if, variant
 from relaycast_spec.tries import CHILD_STORAGE, child_trie_name, trie
-from relaycast_spec.xcm import ZERO, Weight
-
-FIRST_PUBLIC_ID = 2_000
-"""Parachains with a lower id are system parachains, whose code the relay chain's governance decides on."""
+from relaycast_spec.xcm import FIRST_PUBLIC_ID, ZERO, Weight
 
 KEY_BYTES = 32
-"""What each key counts in a publisher's total, beside its value."""
+"""DECISION: an entry counts these and the length of its value. Every limit may be reached exactly."""
 
 DEPOSIT_REASON = b"\xc8\0"
-"""``HoldReason::PublisherDeposit`` of the pallet with the index 200."""
+"""Encoded reason of a hold: pallet 200, variant 0 (``PublisherDeposit``)."""
 
 MESSAGE_UNIT = dict.fromkeys(ZERO, 10)
 """Weight of each instruction of a message in the vectors."""
 
 NO_LIMIT = dict.fromkeys(ZERO, 2**64)
+"""The vectors do not limit the weight of a message."""
 
 
 class Origin(NamedTuple):
@@ -150,7 +148,7 @@ class Broadcaster:
         total = self.total_size(para_id)
         replaced = _size(entries[key]) if key in entries else 0
         new_total = total - replaced + KEY_BYTES + len(value)
-        refuse_if(para_id >= FIRST_PUBLIC_ID and not self.registration(para_id), "NotRegistered")
+        refuse_if(not self._may_publish(para_id), "NotRegistered")
         refuse_if(len(value) > config.max_value_length, "ValueTooLarge")
         refuse_if(key not in entries and len(entries) >= config.max_stored_keys, "TooManyKeys")
         # DECISION: an update that does not grow the total is always allowed, also above a limit that was lowered
@@ -168,9 +166,9 @@ class Broadcaster:
             "origins": {"filter": "OnlyParachains"},
             "max_instructions": self.config.max_publish_instructions,
         }
+        program, about = xcm.decode_message(message), xcm.Properties(MESSAGE_UNIT, {}, [])
         try:
-            asked = xcm.Asked(MESSAGE_UNIT, {}, [])
-            program = xcm.admitted(barrier, origin, xcm.decode_message(message), asked)
+            program = xcm.admitted(barrier, origin, program, about)
         except Refused as refused:
             raise Refused("Barrier", refused.name) from None
         return xcm.Executor(origin, MESSAGE_UNIT, self.publish).run(program, NO_LIMIT)
@@ -198,10 +196,9 @@ class Broadcaster:
     def deregister(self, para_id: int, *, slashes: bool = False) -> Weight:
         """Remove a publisher and all that it published; its deposit is released, or slashed.
 
-        A parachain that is off-boarded comes here as well, registered or not.
+        DECISION: off-boarding a parachain comes here as well, registered or not.
 
         Scenario: Publisher Deregistration / Voluntary deregistration
-        Scenario: Publisher Deregistration / Force deregistration by governance
         """
         publisher = self.registration(para_id)
         if publisher is not None:
@@ -243,7 +240,10 @@ class Broadcaster:
         return dispatch(origin, **arguments)
 
     def register_publisher(self, origin: Origin, para_id: int) -> Weight:
-        """Register a parachain for an account, which pays ``publisher_deposit``."""
+        """Register a parachain for an account, which pays ``publisher_deposit``.
+
+        DECISION (registration): an id below 2000 is refused to accounts; anyone may register any other.
+        """
         refuse_if(origin.kind != "signed", "BadOrigin")
         is_open = self.config.registration == "open"
         refuse_if(para_id < FIRST_PUBLIC_ID and not is_open, "NotPublicParachain")
@@ -259,8 +259,8 @@ class Broadcaster:
     def cleanup_published_data(self, origin: Origin, para_id: int) -> Weight:
         """Remove all that a publisher published, for its manager. It stays registered."""
         self._ensure_manager(origin, para_id)
+        refuse_if(not self.published(para_id), "NoDataToCleanup")
         removed = self.remove_keys(para_id, self.published(para_id))
-        refuse_if(not removed, "NoDataToCleanup")
         self.deposit_event("DataCleanedUp", para_id)
         return self._weight(10_000_000 + removed * 5_000_000, 3, 3 + 2 * removed)
 
@@ -270,7 +270,10 @@ class Broadcaster:
         return self.deregister(para_id)
 
     def force_deregister_publisher(self, origin: Origin, para_id: int) -> Weight:
-        """End a publisher for governance."""
+        """End a publisher for governance.
+
+        Scenario: Publisher Deregistration / Force deregistration by governance
+        """
         refuse_if(origin.kind != "root", "BadOrigin")
         refuse_if(self.registration(para_id) is None, "NotRegistered")
         return self.deregister(para_id, slashes=self.config.slash_on_force)
@@ -278,27 +281,26 @@ class Broadcaster:
     def delete_keys(self, origin: Origin, keys: list[bytes], publisher: int | None) -> Weight:
         """Delete keys for the parachain that published them, or for its manager. Keys that are not there are skipped.
 
-        DECISION: the manager names the publisher; without a hit there is no event.
+        DECISION: the manager names the publisher, a repeated key counts once, and without a hit there is no event.
 
         Scenario: Manual Key Deletion / Parachain self-deletion
         """
         if origin.kind == "parachain":
             refuse_if(publisher not in (None, origin.who), "NotOwner")
-            publisher = origin.who
-            refuse_if(not self._may_publish(origin.who), "NotRegistered")
+            publisher = int(origin.who)
+            refuse_if(not self._may_publish(publisher), "NotRegistered")
         else:
             refuse_if(origin.kind != "signed", "BadOrigin")
-            refuse_if(publisher is None, "CannotBeMeant")
-            assert publisher is not None
+            if publisher is None:
+                raise Refused("CannotBeMeant")
             self._ensure_manager(origin, publisher)
-        assert publisher is not None
         removed = self.remove_keys(publisher, keys)
         if removed:
             self.deposit_event("KeysDeleted", publisher, removed)
         return self._weight(0, 2 + len(keys), 1 + 2 * len(keys))
 
     def force_delete_keys(self, origin: Origin, publisher: int, keys: list[bytes]) -> Weight:
-        """Delete keys of any publisher for governance.
+        """Delete keys of any publisher for governance. DECISION: system parachains need not be registered here either.
 
         Scenario: Manual Key Deletion / Governance force-deletion
         """
@@ -312,8 +314,8 @@ class Broadcaster:
     def _ensure_manager(self, origin: Origin, para_id: int) -> None:
         refuse_if(origin.kind != "signed", "BadOrigin")
         publisher = self.registration(para_id)
-        refuse_if(publisher is None, "NotRegistered")
-        assert publisher is not None
+        if publisher is None:
+            raise Refused("NotRegistered")
         refuse_if(publisher["manager"] != origin.who, "NotManager")
 
     def _may_publish(self, para_id: int) -> bool:
@@ -327,8 +329,8 @@ class Broadcaster:
     def on_idle(self, remaining: int) -> int:
         """Remove expired entries in the time that is left of a block; return the time used.
 
-        Entries with a time to live are scanned in the order of their raw keys, from the cursor on; a key that was
-        deleted under the cursor changes nothing.
+        DECISION: entries with a time to live are scanned in the order of their raw keys, from the cursor on, and each
+        is charged, expired or not. A cursor whose key was deleted still marks the position.
 
         Scenario: TTL Expiration / Key expires
         Scenario: TTL Expiration / Partial cleanup under weight limit
@@ -348,12 +350,15 @@ class Broadcaster:
                 self.remove_keys(last[0], [last[1]])
                 self.deposit_event("KeyExpired", *last)
         else:
-            last = None
+            last = None  # all are scanned: the next scan starts over
         self.state.put("TtlScanCursor", last)
         return used
 
     def is_expired(self, para_id: int, key: bytes) -> bool:
-        """Return whether an entry is at its end: at ``when_inserted + ttl``, or at the highest block number."""
+        """Return whether an entry has expired: at ``when_inserted + ttl``, or at the highest block number.
+
+        DECISION: the sum saturates, so that the longest time to live never ends early.
+        """
         times = self.state.get("TtlData", para_id, key)
         expiry: int = min(times["when_inserted"] + times["ttl"], U32_MAX)
         return self.block >= expiry

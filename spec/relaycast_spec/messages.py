@@ -1,4 +1,4 @@
-"""Chapter 8. Messages: what they leave of a block.
+"""Chapter 8. Messages: how much of a block they leave for publish-subscribe.
 
 A parachain's block carries messages from the relay chain (downward) and from other parachains (horizontal). They go
 before publish-subscribe: as many as fit are carried in full, in their order, the others as hashes. Publish-subscribe
@@ -17,21 +17,22 @@ HASHED_HORIZONTAL = 40
 
 
 class Share(NamedTuple):
-    """How many messages a block carries in full, what is left, and whether messages took a part of it."""
+    """Number of messages that a block carries in full, bytes left, and whether messages took a part."""
 
     downward_full: int
     horizontal_full: int
     pubsub_bytes: int
-    crowded: bool
+    has_messages: bool
 
 
 def share(max_pov_size: int, percent: int, downward: list[int], horizontal: list[int]) -> Share:
     """Return what messages of these lengths leave of ``percent`` of the largest block, which is 85 in RFC-0160.
 
     Room is kept for the first horizontal message and for the hashes of all others. DECISION (budget): publish-subscribe
-    has no minimum; the policy ``floor`` gives it one.
+    has what messages leave (``remaining``); ``cumulus`` and ``floor`` share out otherwise.
 
     Scenario: PoV Budget Constraint / Budget calculation
+    Scenario: PoV Budget Constraint / Full block with no pub-sub budget
     Scenario: PoV Budget Constraint / Light block with large pub-sub budget
     Scenario: PoV Budget Constraint / Heavy block with small pub-sub budget
     """
@@ -47,12 +48,14 @@ def share(max_pov_size: int, percent: int, downward: list[int], horizontal: list
 def filled(lengths: list[int], left: int, hashed: int) -> tuple[int, int]:
     """Return how many messages are carried in full, and what is left of ``left`` bytes.
 
-    The first that does not fit ends it, so that their order stays. The first of all is always carried in full, or a
-    parachain that gets one that is too long would never go on.
+    The first message that does not fit ends the full ones, so that their order is kept. DECISION: the very first is
+    always carried in full; otherwise one oversized message would block the parachain forever.
     """
     left -= hashed * len(lengths)
     full = 0
-    while full < len(lengths) and (full == 0 or lengths[full] - hashed <= left):
+    while full < len(lengths) and lengths[full] - hashed <= left:
         left -= lengths[full] - hashed
         full += 1
+    if lengths and not full:
+        return 1, left - (lengths[0] - hashed)
     return full, left

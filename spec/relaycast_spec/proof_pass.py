@@ -7,6 +7,11 @@ stops, and the next block's pass begins there. The same pass runs twice:
 - PRUNE, in the collator, over all that it collected. What the pass reads is the proof of the block.
 - VERIFY, on chain, over the proof of the block (chapter 7).
 
+A key is *dealt with* when the pass has read all that it needs to know whether the key changed. The *base* of a key is
+the child root against which that was last done. The *cursor* is the key at which the next pass begins. A key that does
+not fit even at the start of a pass is passed over, and is *owed* a turn in a block without messages. A *round* is as
+many passes as it takes to deal with every key once.
+
 Law: since both run the same code on the same state, they read the same nodes, consume the same weight and stop at the
 same key. A read that does not fit is not made and consumes nothing.
 
@@ -21,7 +26,7 @@ from typing import Any
 from relaycast_spec.scale import State, blake2_256, compact, decode, encode, refuse_if
 from relaycast_spec.tries import CHILD_STORAGE, Node, Nodes, Place, child_trie_name, is_hash, lookup, read_all
 from relaycast_spec.walk import walk
-from relaycast_spec.xcm import ZERO, Weight, fits
+from relaycast_spec.xcm import FIRST_PUBLIC_ID, ZERO, Weight, fits
 
 Key = bytes
 """A subscribed key: 32 bytes."""
@@ -32,12 +37,11 @@ Spot = tuple[int, Key]
 Base = bytes | None
 """The child root against which a key was last dealt with; ``None``: never."""
 
-FIRST_PUBLIC_ID = 2_000
 LARGEST_STRUCTURE_NODE = 750
 """Bytes of the largest node in the cache. DECISION (max_cached_node): the drafts' 512 leave out full branches."""
 
-DEALT_WITH_NONE = bytes(32)
-"""A digest of subscribed keys that stands for none, after a cache was cleared (policy ``deletion``)."""
+CLEARED_DIGEST = bytes(32)
+"""Stored instead of a digest after a cache was cleared: the subscription then counts as NEW (policy ``deletion``)."""
 
 
 class Stop(Exception):
@@ -63,7 +67,8 @@ class Policies:
     it at once and loses the other keys; ``forget-unchanged`` drops the roots of publishers without news."""
 
     callback: str = "changed-keys"
-    """DECISION (callback): changed keys are delivered; ``all-keys`` delivers all keys of a changed publisher."""
+    """DECISION (callback): the scenario delivers each key of a changed publisher; here only changed keys are delivered.
+    ``all-keys`` keeps to the letter: each key once for each root."""
 
     cache: str = "structure"
     """DECISION (cache): nodes of subscribed paths are kept; ``none`` proves every path again."""
@@ -79,10 +84,7 @@ class Config:
     """What a parachain sets up."""
 
     max_trie_depth: int
-    """Nodes with a hash on the way to a key. With it the cache has at most ``keys * max_trie_depth`` nodes.
-
-    Scenario: Trie Depth Limit / Depth limit bounds cache size
-    """
+    """Nodes with a hash on the way to a key. DECISION: inline nodes do not count."""
 
     max_value_length: int
     read_ref_time: int
@@ -92,17 +94,16 @@ class Config:
 
     @property
     def largest_read(self) -> int:
-        """The most bytes that a read is charged. DECISION: longer nodes, which old tries have, cost no more.
+        """The most bytes that one read is charged; with it a read weighs ``min_weight``.
 
-        So no node of the relay chain can make an honest block panic: what does not fit is less than a ``min_weight``.
+        DECISION: a longer node, which an old trie may hold, costs no more. ``verify`` refuses a block that stopped
+        although one more read of this size would fit, so an honest block must never stop at a read that costs more.
         """
-        return max(len(compact(self.max_value_length)) + self.max_value_length + 8, LARGEST_STRUCTURE_NODE)
+        entry = len(compact(self.max_value_length)) + self.max_value_length + 4 + 4  # value, ttl, when_inserted
+        return max(entry, LARGEST_STRUCTURE_NODE)
 
     def read(self, size: int) -> Weight:
-        """Return the weight of a read: one access of the database, and the bytes.
-
-        Scenario: PoV Budget Constraint / WeightMeter tracks ref_time and proof_size
-        """
+        """Return the weight of a read: one access of the database, and the bytes."""
         return {"ref_time": self.read_ref_time, "proof_size": min(size, self.largest_read)}
 
 
@@ -113,9 +114,12 @@ class BlockInput:
     config: Config
     policies: Policies
     subscriptions: list[tuple[int, list[Key]]]
-    """As the handler's ``subscriptions()`` declares them: unsorted, perhaps repeated.
+    """As the handler's ``subscriptions()`` declares them: unsorted, perhaps repeated; keys as they are.
+
+    DECISION: the weight that it declares as well is charged to the block, never to the pass.
 
     Scenario: Subscription Handler / Subscription declaration
+    Scenario: Subscription Handler / Pre-computed hash
     """
 
     state: list[tuple[bytes, bytes]]
@@ -124,7 +128,7 @@ class BlockInput:
     relay_root: bytes
     relay_parent_number: int
     seed: bytes
-    crowded: bool
+    has_messages: bool
     """Whether messages take a part of the budget."""
 
     budget: Weight
@@ -139,7 +143,7 @@ class BlockInput:
 
 
 def wanted_keys(subscriptions: Iterable[tuple[int, list[Key]]]) -> dict[int, list[Key]]:
-    """Return the subscribed keys of each publisher, sorted, each once. A publisher without keys is left out."""
+    """Return the subscribed keys of each publisher. DECISION: sorted, each once; one without keys is left out."""
     wanted: dict[int, set[Key]] = {}
     for para_id, keys in subscriptions:
         if keys:
@@ -150,7 +154,7 @@ def wanted_keys(subscriptions: Iterable[tuple[int, list[Key]]]) -> dict[int, lis
 def keys_to_prove(block: BlockInput) -> dict[bytes, list[Key]]:
     """Return what a collator collects for a block: child tries by name, and the subscribed keys in each.
 
-    Disabled publishers are left out.
+    Disabled publishers are left out. (The vectors begin with what was collected.)
 
     Scenario: Relay Proof Collection / Proof collection for subscriptions
     Scenario: Trie Depth Limit / Disabled publisher is skipped
@@ -164,7 +168,7 @@ def keys_to_prove(block: BlockInput) -> dict[bytes, list[Key]]:
 
 
 def digest_of(keys: list[Key]) -> bytes:
-    """Return the digest by which a change of the subscribed keys is noticed."""
+    """Return the digest by which a change of the subscribed keys is noticed. DECISION: added keys keep the nodes."""
     return blake2_256(b"".join(keys))
 
 
@@ -180,23 +184,38 @@ class Publisher:
     that is taken back between two blocks, or keys that are added meanwhile, lose updates or are delivered twice.
     """
 
-    def __init__(self, para_id: int, keys: list[Key], state: State, *, stored_root: Base, stored_digest: Base) -> None:
+    def __init__(
+        self,
+        para_id: int,
+        keys: list[Key],
+        state: State,
+        *,
+        stored_root: Base,
+        stored_digest: bytes | None,
+        tells_deletions: bool,
+    ) -> None:
         self.para_id = para_id
         self.keys = keys
         self.digest = digest_of(keys)
         known = state.get("SubscribedKeys", para_id) or []
         ranges = state.get("UnfinishedPublishers", para_id)
-        self.change = self._subscription_change(stored_digest, known)
-        self.root = stored_root if self.change in ("NONE", "ADDED") else None
-        self.has_bases = self.change == "ADDED" or (self.change == "NONE" and ranges is not None)
-        based = {"NONE": keys, "ADDED": known}.get(self.change, [])
+        self.subscription_change = self._subscription_change(stored_digest, known)
+        self.root = stored_root if self.subscription_change in ("NONE", "ADDED") else None
+        self.has_mixed_bases = self.subscription_change == "ADDED" or (
+            self.subscription_change == "NONE" and ranges is not None
+        )
+        based = {"NONE": keys, "ADDED": known}.get(self.subscription_change, [])
         self.bases: list[Base] = [base_of(ranges, stored_root, key) if key in based else None for key in keys]
-        same = keys if stored_digest == self.digest else known
-        self.delivered = delivered_keys(state, para_id, same, ranges, stored_root) & set(keys)
-        stored = [] if self.change == "REMOVED" else state.raw_keys("CachedTrieNodes", para_id)
+        self.delivered: set[Key] = set()
+        """Keys that were delivered, where deletions are told."""
+
+        if tells_deletions:
+            former = keys if stored_digest == self.digest else known
+            self.delivered = delivered_keys(state, para_id, former, ranges, stored_root) & set(keys)
+        stored = [] if self.subscription_change == "REMOVED" else state.raw_keys("CachedTrieNodes", para_id)
         self.cache: Nodes = {key[-32:]: decode("bytes", state.entries[key]) for key in stored}
         # what the pass finds out
-        self.child_root: Base = None
+        self.child_root: bytes | None = None
         self.first: int | None = None
         """Number of the key with which its part began, once its child root is read."""
 
@@ -211,28 +230,28 @@ class Publisher:
         self.changes: dict[Key, bytes | None] = {}
         """New entries by key; ``None`` for a key that was deleted."""
 
-    def _subscription_change(self, stored_digest: Base, known: list[Key]) -> str:
-        """Return what became of the subscription since the last block.
+    def _subscription_change(self, stored_digest: bytes | None, known: list[Key]) -> str:
+        """Return NEW (nothing is known), NONE, ADDED (keys were only added), or REMOVED (some key was removed).
 
         Scenario: Subscription Handler / Adding subscriptions
-        Scenario: Trie Node Caching / Subscription change clears cache
         """
-        if stored_digest is None or stored_digest == DEALT_WITH_NONE:
+        if stored_digest is None or stored_digest == CLEARED_DIGEST:
             return "NEW"
         if stored_digest == self.digest:
             return "NONE"
         return "ADDED" if set(known) <= set(self.keys) else "REMOVED"
 
     @property
-    def is_changed(self) -> bool:
-        """Whether its child root was read and there is something to walk.
+    def has_news(self) -> bool:
+        """Whether its child root was read and the block must act on it.
+
+        It must if there is no child trie, if the root differs from the stored one, or if some keys have another base.
 
         Scenario: Change Detection / Root unchanged
-        Scenario: Change Detection / Root changed
         Scenario: Proof Processing / Unchanged child tries skipped
         """
         was_read = self.first is not None
-        return was_read and (self.child_root is None or self.child_root != self.root or self.has_bases)
+        return was_read and (self.child_root is None or self.child_root != self.root or self.has_mixed_bases)
 
     @property
     def is_finished(self) -> bool:
@@ -240,7 +259,7 @@ class Publisher:
         return len(self.dealt_with) == len(self.keys)
 
     def ranges(self, bases: list[Base]) -> list[tuple[Key, Key, Base]]:
-        """Return neighbouring keys with the same base as ranges, those at the publisher's root left out."""
+        """Group neighbouring keys with the same base into ranges; skip keys whose base is the publisher's root."""
         found = []
         for base, group in groupby(zip(self.keys, bases, strict=True), lambda pair: pair[1]):
             keys = [key for key, _ in group]
@@ -274,7 +293,7 @@ class ProofPass:
         self.accessed: set[bytes] = set()
         self.consumed: Weight = dict(ZERO)
         self.bytes_read = 0
-        """Bytes of all reads that were paid for, each with its full size."""
+        """Bytes of all reads after the static keys, each with its full size; also where ``metering`` leaves it free."""
 
         self.stopped_at: Spot | None = None
         self.stopped_by_callbacks = False
@@ -294,11 +313,17 @@ class ProofPass:
         self._begin_at(stored_cursor, self.state.get("OwedKey"))
 
     def _publisher(self, para_id: int) -> Publisher:
-        root, digest = self.roots.get(para_id), self.digests.get(para_id)
-        return Publisher(para_id, self.wanted[para_id], self.state, stored_root=root, stored_digest=digest)
+        return Publisher(
+            para_id,
+            self.wanted[para_id],
+            self.state,
+            stored_root=self.roots.get(para_id),
+            stored_digest=self.digests.get(para_id),
+            tells_deletions=self.policies.deletion == "told",
+        )
 
     def rank(self, para_id: int) -> tuple[bool, bytes]:
-        """Return by what publishers are ordered: system parachains first, by their id; then the others, shuffled.
+        """Return the sort key of a publisher: system parachains first, by their id; then the others, shuffled.
 
         A shuffle gives every publisher its turn at the front. Collator and chain know the same seed.
 
@@ -324,18 +349,19 @@ class ProofPass:
         if cursor is None:
             cursor, owed = owed, None
         self.cursor, self.owed = cursor, owed
-        self.begin = cursor if self.block.crowded or owed is None else owed
+        self.begin = cursor if self.block.has_messages or owed is None else owed
         at = spots.index(self.begin) if self.begin else 0
         self.work = self.work[at:] + self.work[:at]
 
     # How it goes
 
     def run(self) -> None:
-        """Read the static keys, which are free, and then what changed of the subscribed keys.
+        """Read the static keys, and then what changed of the subscribed keys.
+
+        DECISION: static keys are outside of the budget; nothing else is.
 
         Scenario: PoV Budget Constraint / Weight exhausted mid-processing
         Scenario: Proof Processing / Budget limit enforced with combined tracking
-        Scenario: PoV Budget Constraint / Full block with no pub-sub budget
         """
         read_all(self.nodes, self.block.relay_root, sorted(set(self.block.static_keys)), self.accessed)
         for spot, publisher, number in self.work:
@@ -354,39 +380,39 @@ class ProofPass:
         return self.stopped_at is None
 
     @property
-    def changed(self) -> list[Publisher]:
+    def with_news(self) -> list[Publisher]:
         """Publishers with something to apply, in the order in which the work came to them."""
-        return [it for it in dict.fromkeys(publisher for _, publisher, _ in self.work) if it.is_changed]
+        return [it for it in dict.fromkeys(publisher for _, publisher, _ in self.work) if it.has_news]
 
     def deal_with(self, publisher: Publisher, number: int) -> None:
-        """Deal with one key: read its publisher's child root once, and walk the key's path if there may be news.
-
-        Scenario: Trie Node Caching / Initial proof processing
-        Scenario: Trie Node Caching / Partial subscription caching
-        """
+        """Deal with one key: read its publisher's child root once, and walk the key's path if there may be news."""
         if publisher.first is None:
             publisher.child_root = self.read_child_root(publisher.para_id)
             publisher.first = number
         key, base = publisher.keys[number], publisher.bases[number]
         if publisher.child_root is None:
             self.note_absent(publisher, key)
-        elif publisher.is_changed and not publisher.disabled:
-            is_compared = base is not None and self.policies.callback == "changed-keys"
+        elif publisher.has_news and not publisher.disabled:
+            is_compared = self.policies.callback == "changed-keys" or base == publisher.child_root
+            compared = base if is_compared else None
             change = walk(
                 Place(key.hex(), publisher.child_root),
-                Place(key.hex(), base) if is_compared and base is not None else None,
+                None if compared is None else Place(key.hex(), compared),
                 lambda place: self.read_new(publisher, place),
                 lambda place: self.read_old(publisher, place),
             )
-            if change is not None and change.end is None:
+            if change is None:
+                return
+            if change.end is None:
                 self.note_absent(publisher, key)
-            elif change is not None and change.end is not None:
+            else:
                 self.note_value(publisher, key, change.end)
 
-    def read_child_root(self, para_id: int) -> Base:
+    def read_child_root(self, para_id: int) -> bytes | None:
         """Return the root of a publisher's child trie, ``None`` if it has none. The way there is charged as well.
 
-        DECISION: an error on the way is an error; some drafts take it for an absent child trie.
+        DECISION: a missing node on this path stops the pass, and an invalid one refuses the block; some drafts take
+        both for an absent child trie.
         """
         node = lookup(self.block.relay_root, CHILD_STORAGE + child_trie_name(para_id), self.read_relay)
         if node is None or node.value is None:
@@ -397,7 +423,10 @@ class ProofPass:
     # Reads, and what they cost
 
     def read_relay(self, wanted: bytes, *, is_structure: bool = True) -> bytes:
-        """Return a node or an external value of the proof. What was accessed before in this block is free."""
+        """Return a node or an external value of the proof. What was accessed before in this block is free.
+
+        A node that is not in the proof stops the pass.
+        """
         if wanted not in self.nodes:
             raise Stop
         if wanted not in self.accessed:
@@ -409,7 +438,6 @@ class ProofPass:
         """Read a node of the new trie: from the cache, or else from the proof.
 
         Scenario: Trie Depth Limit / Proof within depth limit
-        Scenario: Trie Depth Limit / Proof exceeds depth limit
         Scenario: Proof Processing / Depth limit enforced during processing
         Scenario: Proof Processing / Cached nodes read from storage
         """
@@ -438,7 +466,12 @@ class ProofPass:
         return Node.decode(publisher.cache[wanted])
 
     def pay(self, size: int, *, is_structure: bool) -> None:
-        """Charge a read, or stop if it does not fit. The limit may be reached exactly."""
+        """Charge a read, or stop if it does not fit. The limit may be reached exactly.
+
+        DECISION: a read of the cache is charged here; on a chain a host function measures it.
+
+        Scenario: PoV Budget Constraint / WeightMeter tracks ref_time and proof_size
+        """
         is_free = is_structure and self.policies.metering == "values-only"
         charged = add(self.consumed, self.config.read(size))
         if not is_free:
@@ -456,7 +489,7 @@ class ProofPass:
         publisher.changes[key] = self.read_relay(value, is_structure=False) if end.hashed else value
 
     def note_absent(self, publisher: Publisher, key: Key) -> None:
-        """Note that a key is gone, if it was delivered and deletions are told."""
+        """Note that a key is gone. DECISION (deletion): only a key that was delivered, and if deletions are told."""
         if self.policies.deletion == "told" and key in publisher.delivered:
             self.make_room_for_callback(publisher, key)
             publisher.changes[key] = None
@@ -465,13 +498,13 @@ class ProofPass:
         """Stop unless one more callback fits into what callbacks may weigh in a block."""
         declared = self.block.declared_weights
         weight = add(self.callback_weight, declared.get((publisher.para_id, key), ZERO))
-        self.stopped_by_callbacks = bool(declared) and not fits(weight, self.config.callback_limit)
+        self.stopped_by_callbacks = not fits(weight, self.config.callback_limit)
         if self.stopped_by_callbacks:
             raise Stop
 
     @property
     def callback_weight(self) -> Weight:
-        """What the callbacks so far declare to weigh. A publisher that is disabled gives back what it took."""
+        """Total declared weight of the callbacks so far; disabled publishers do not count."""
         spots = [(it.para_id, key) for it in self.publishers if not it.disabled for key in it.changes]
         return add(*(self.block.declared_weights.get(spot, ZERO) for spot in spots))
 
@@ -481,24 +514,29 @@ class ProofPass:
     def is_stuck(self) -> bool:
         """Whether the pass stopped at the key with which it began, so that this key is passed over.
 
-        DECISION: one key that does not fit costs the others a block a round, and never more.
+        DECISION: a key that never fits costs the other keys at most one block per round. A pass that began without a
+        cursor is not stuck: the next block tries the key again, first.
         """
         return self.begin is not None and self.begin == self.stopped_at
 
     @property
     def next_cursors(self) -> tuple[Spot | None, Spot | None]:
-        """The new cursor and the new owed key; neither after a complete pass."""
+        """The new cursor and the new owed key; neither after a complete pass.
+
+        ``end`` is where this pass is to be resumed: the key that stopped it, or the one after it if the pass is stuck.
+        ``other`` is whichever of cursor and owed key the pass did not begin with. It is dropped if the pass got past.
+        """
         if self.stopped_at is None:
             return None, None
         spots = [spot for spot, _, _ in self.work]
         end = spots[min(1, len(spots) - 1)] if self.is_stuck else self.stopped_at
         other = self.cursor if self.begin == self.owed else self.owed
-        if self.owed is None or other is None:
-            becomes_owed = self.is_stuck and self.block.crowded and end != self.begin
+        if self.owed is None or other is None:  # no second position to keep
+            becomes_owed = self.is_stuck and self.block.has_messages and end != self.begin
             return end, self.begin if becomes_owed else None
         if other == end or spots.index(other) < spots.index(self.stopped_at):
             return end, None
-        return (other, end) if self.begin == self.owed else (end, other)
+        return (other, end) if self.begin == self.owed else (end, other)  # both remain, each in its own role
 
 
 def add(*weights: Mapping[str, Any]) -> Weight:
@@ -506,11 +544,11 @@ def add(*weights: Mapping[str, Any]) -> Weight:
     return {dimension: sum(weight[dimension] for weight in weights) for dimension in ZERO}
 
 
-def ran(block: BlockInput, nodes: list[bytes]) -> ProofPass:
-    """Return a pass that was run: with all nodes that a collator collected, this is PRUNE."""
-    done = ProofPass(block, nodes)
-    done.run()
-    return done
+def run_pass(block: BlockInput, nodes: list[bytes]) -> ProofPass:
+    """Run a pass over some nodes and return it. With all nodes that a collator collected, this is PRUNE."""
+    proof_pass = ProofPass(block, nodes)
+    proof_pass.run()
+    return proof_pass
 
 
 def prune(block: BlockInput, collected: list[bytes]) -> list[bytes]:
@@ -518,5 +556,5 @@ def prune(block: BlockInput, collected: list[bytes]) -> list[bytes]:
 
     Scenario: Trie Node Caching / Subsequent proof with cached nodes
     """
-    done = ran(block, collected)
-    return [node for node in collected if blake2_256(node) in done.accessed]
+    accessed = run_pass(block, collected).accessed
+    return [node for node in dict.fromkeys(collected) if blake2_256(node) in accessed]

@@ -4,9 +4,9 @@ Chains exchange and store bytes in SCALE, a format without names or tags: whoeve
 ``types.json`` beside this one lists all types of the specification, and the items of state. A type is spelled so:
 
 =========================  ============================================================
-``u32``                    a number of 32 bits, little-endian
-``c32``, ``p128``          a compact number of at most 32 bits; a compact one above zero
-``h32``                    32 bytes
+``u8`` to ``u128``         a number of that many bits, little-endian
+``c32``, ``p128``          a compact number that fits 32 bits; one of 128 bits that is not zero
+``h32``                    exactly 32 bytes
 ``bytes``, ``bytes2048``   a length and that many bytes; at most 2,048 of them
 ``*T``, ``3*T``, ``?T``    a list with its length before it; three items; an option
 ``T,U``                    a tuple
@@ -14,7 +14,8 @@ Chains exchange and store bytes in SCALE, a format without names or tags: whoeve
 ``[[index, "Name", T]]``   an enumeration; the type is absent where a variant has no content
 =========================  ============================================================
 
-Numbers are ``int``, bytes ``bytes``, structures ``dict``. A variant is its name, or ``{name: content}``.
+``*`` binds loosest, then ``,``, then ``?``: ``*u32,h32`` is a list of pairs. Numbers are ``int``, bytes ``bytes``,
+structures ``dict``. A variant is its name, or ``{name: content}``.
 """
 
 import hashlib
@@ -56,11 +57,10 @@ def blake2_256(data: bytes) -> bytes:
     """Hash with Blake2b, 32 bytes of output.
 
     Published keys are made with it: ``blake2_256(b"BTC/USD")`` at compile time by the macro ``subscribed_key!``, or at
-    run time by ``SubscribedKey::from_data``; ``from_hash`` takes 32 bytes as they are.
+    run time by ``SubscribedKey::from_data``.
 
     Scenario: Subscription Handler / Compile-time key hashing
     Scenario: Subscription Handler / Runtime key hashing
-    Scenario: Subscription Handler / Pre-computed hash
     """
     return hashlib.blake2b(data, digest_size=32).digest()
 
@@ -70,9 +70,22 @@ def blake2_128(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
+U32_MAX, U64_MAX = 2**32 - 1, 2**64 - 1
+PRIME_1, PRIME_2, PRIME_3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+PRIME_4, PRIME_5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+
+
+def _rotated(number: int, bits: int) -> int:
+    return (number << bits | (number & U64_MAX) >> 64 - bits) & U64_MAX
+
+
+def _mixed(lane: int, word: int) -> int:
+    return _rotated(lane + word * PRIME_2, 31) * PRIME_1
+
+
 @cache
 def twox_64(data: bytes, seed: int = 0) -> bytes:
-    """Hash with xxHash64: fast, but not safe against chosen inputs. Names of pallets and items are hashed with it."""
+    """Hash with xxHash64: fast, but not safe against chosen inputs. ``Twox64Concat`` hashes keys of maps with it."""
     lanes = [seed + PRIME_1 + PRIME_2, seed + PRIME_2, seed, seed - PRIME_1]
     whole = len(data) // 8
     words = struct.unpack_from(f"<{whole}Q", data)
@@ -101,21 +114,8 @@ def twox_64(data: bytes, seed: int = 0) -> bytes:
 
 
 def twox_128(data: bytes) -> bytes:
-    """Hash with xxHash64 twice, with the seeds 0 and 1."""
+    """Hash with xxHash64 twice, with the seeds 0 and 1. Names of pallets and items are hashed with it."""
     return twox_64(data, 0) + twox_64(data, 1)
-
-
-U32_MAX, U64_MAX = 2**32 - 1, 2**64 - 1
-PRIME_1, PRIME_2, PRIME_3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
-PRIME_4, PRIME_5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
-
-
-def _rotated(number: int, bits: int) -> int:
-    return (number << bits | (number & U64_MAX) >> 64 - bits) & U64_MAX
-
-
-def _mixed(lane: int, word: int) -> int:
-    return _rotated(lane + word * PRIME_2, 31) * PRIME_1
 
 
 HASHERS: Mapping[str, Callable[[bytes], bytes]] = {
@@ -134,7 +134,7 @@ def encode(kind: Kind, value: Any) -> bytes:
 
 
 def sort_key(kind: Kind, value: Any) -> bytes:
-    """Return bytes that sort as the values do: the encoding, with numbers as 16 bytes, the highest first."""
+    """Return bytes that sort as the values do: the encoding, but with every number as 16 big-endian bytes."""
     return _encoded(kind, value, lambda _, number: number.to_bytes(16, "big"))
 
 
@@ -228,7 +228,7 @@ class Reader:
             return self.variant(kind, definition)
         count, is_list, item = definition.rpartition("*")
         if is_list:
-            return self.items(item, int(count) if count else self.compact(32))
+            return self.items(item, int(count) if count else self.length(item))
         if "," in definition:
             return tuple(self.read(inner) for inner in definition.split(","))
         match definition[0]:
@@ -248,7 +248,7 @@ class Reader:
         refuse_if(definition[0] == "p" and number == 0, self.error)
         return number
 
-    def variant(self, kind: Kind, variants: list[Any]) -> Any:  # noqa: ARG002 - messages tell types apart
+    def variant(self, kind: Kind, variants: list[Any]) -> Any:  # noqa: ARG002 - MessageReader uses kind
         """Read a variant: one byte for the index, then the content."""
         index = self.take(1)[0]
         found = [(name, inner) for number, name, *inner in variants if number == index]
@@ -256,9 +256,14 @@ class Reader:
         ((name, inner),) = found
         return {name: self.read(inner[0])} if inner else name
 
-    def items(self, kind: Kind, count: int) -> list[Any]:
-        """Read so many items; each has at least one byte."""
+    def length(self, kind: Kind) -> int:  # noqa: ARG002 - MessageReader uses kind
+        """Read the length of a list. Each item has at least one byte."""
+        count = self.compact(32)
         refuse_if(count > self.left, self.error)
+        return count
+
+    def items(self, kind: Kind, count: int) -> list[Any]:
+        """Read so many items."""
         return [self.read(kind) for _ in range(count)]
 
 
@@ -274,9 +279,10 @@ def decode(kind: Kind, data: bytes) -> Any:
 
 
 class State:
-    """The entries of a trie by their raw keys, and the items of pallets that they are.
+    """The entries of a state by raw key, with access to the pallets' items by name.
 
     The item ``I`` of the pallet ``P`` has the key ``twox_128(P) ++ twox_128(I)``; a map appends its hashed keys.
+    ``hashers`` names the hasher that a placeholder such as ``ttl_key_hasher`` stands for.
     """
 
     def __init__(self, entries: Iterable[tuple[bytes, bytes]], **hashers: str) -> None:
@@ -284,7 +290,7 @@ class State:
         self.hashers = {**HASHERS, **{name: HASHERS[chosen] for name, chosen in hashers.items()}}
 
     def key(self, item: str, *keys: Any) -> bytes:
-        """Return the raw key of an item; with fewer keys than the map has, what they all begin with."""
+        """Return the raw key of an item. With fewer keys than the map has, return the prefix that its entries share."""
         definition = ITEMS[item]
         prefix = twox_128(definition["pallet"].encode()) + twox_128(item.encode())
         parts = zip(definition["keys"], keys, strict=False)

@@ -4,7 +4,8 @@
 missing that would have fitted. Otherwise the block panics, and nothing of it is kept. Then ``apply`` stores roots, the
 cache and the cursor, and calls back for each key that changed.
 
-Law: nothing is delivered before the pass is over. A path that is too deep takes back what its publisher brought.
+Law: nothing is delivered before the pass is over (DECISION): a path that is too deep takes back what its publisher
+brought.
 
 Source: RFC-0160, "Subscriber pallet".
 """
@@ -12,13 +13,13 @@ Source: RFC-0160, "Subscriber pallet".
 from collections.abc import Iterator
 from typing import Any
 
-from relaycast_spec.proof_pass import DEALT_WITH_NONE, Base, BlockInput, Key, ProofPass, Publisher, Spot, add
+from relaycast_spec.proof_pass import CLEARED_DIGEST, Base, BlockInput, Key, ProofPass, Publisher, Spot, add
 from relaycast_spec.scale import U32_MAX, Refused, State, decode, encode, refuse_if
 from relaycast_spec.tries import Nodes, Place, places
 from relaycast_spec.xcm import ZERO, fits
 
 Callback = tuple[int, Key, bytes | None, bytes | None]
-"""``on_data_updated``: publisher, key, value, and the encoded ``TtlState``. A told deletion has neither."""
+"""``on_data_updated``: publisher, key, value, and the encoded ``TtlState``. A deletion has neither of the last two."""
 
 OF_A_CACHE = ("UnfinishedPublishers", "CachedTrieNodes", "SharedTrieNodes")
 """Items that hold what is kept of a publisher's trie."""
@@ -34,9 +35,11 @@ def verify(block: BlockInput, given: list[bytes]) -> ProofPass:
     done = ProofPass(block, given)
     refuse_if(len(done.nodes) < len(given), "DuplicateNode")
     done.run()
-    # sets are compared, not counts: the drafts compare counts, and miss a node that stands in for another
+    # DECISION: sets are compared, not counts; counts miss a node that stands in for another
     unused = sorted(set(done.nodes) - done.accessed)
     refuse_if(unused, "UnusedNodes", {"hashes": unused})
+    # an honest pass stops only where the largest read would not fit; one that callbacks stopped leaves budget over.
+    # DECISION: the largest read is that of the largest entry or node, whichever is longer
     if done.stopped_at is not None and not done.stopped_by_callbacks:
         one_more = add(done.consumed, block.config.read(block.config.largest_read))
         publisher, key = done.stopped_at
@@ -65,8 +68,14 @@ class Subscriber:
     # After the pass
 
     def apply(self) -> list[Callback]:
-        """Write what the pass leaves, and return the callbacks in their order."""
-        done, changed = self.done, self.done.changed
+        """Write what the pass leaves, and return the callbacks in their order.
+
+        DECISION (root_commit): a root is stored when all keys were dealt with, and callbacks of an interrupted
+        publisher come now. DECISION: a child trie that is gone takes root and cache with it.
+
+        Scenario: Change Detection / Root changed
+        """
+        done, changed = self.done, self.done.with_news
         finished = {
             it.para_id: it.child_root
             for it in changed
@@ -111,7 +120,7 @@ class Subscriber:
         self.state.put("PublisherOrderSeed", None if self.done.is_complete else self.done.seed)
 
     def note_passed_over(self) -> None:
-        """Tell of a key that is too large for a whole budget, or whose callback is too heavy for a whole block."""
+        """Report a key that exceeds a whole budget, or a callback that exceeds a whole block's limit (DECISION)."""
         done = self.done
         if not done.is_stuck or done.begin is None:
             return
@@ -122,27 +131,31 @@ class Subscriber:
             self.deposit_event("KeyBeyondBudget", *done.begin, done.bytes_read)
 
     def follow_subscriptions(self) -> None:
-        """Write what is subscribed to. What was kept of a publisher that is not wanted any more stays in the cache.
+        """Update the record of subscriptions.
 
-        DECISION: subscribed again is subscribed anew, so root, keys and bases go; nodes stay until they are cleared.
+        DECISION: an unsubscribed publisher loses its root, digest, keys, ranges and delivery bitmap, so that a new
+        subscription starts afresh. Its cached nodes stay until ``clear_publisher_cache``.
 
-        Scenario: Subscription Handler / Removing subscriptions requires cache clear
+        Scenario: Trie Node Caching / Subscription change clears cache
         """
         for para_id in set(self.digests) - set(self.done.wanted):
             del self.digests[para_id]
             self.forget(para_id, "SubscribedKeys", "UnfinishedPublishers", "DeliveredKeys")
         for publisher in self.done.publishers:
-            if publisher.change == "NONE":
+            if publisher.subscription_change == "NONE":
                 continue
             self.digests[publisher.para_id] = publisher.digest
             self.state.put("SubscribedKeys", publisher.keys, publisher.para_id)
-            if publisher.change == "REMOVED":
+            if publisher.subscription_change == "REMOVED":
                 self.forget(publisher.para_id, *OF_A_CACHE)
-            if publisher.change == "ADDED":
+            if publisher.subscription_change == "ADDED":
                 self.state.put("UnfinishedPublishers", publisher.ranges(publisher.bases), publisher.para_id)
 
     def disable(self, para_id: int) -> None:
-        """Disable a publisher whose trie is too deep; nothing else of it changes, and others are not touched."""
+        """Disable a publisher whose trie is too deep; nothing else of it changes, and others are not touched.
+
+        Scenario: Trie Depth Limit / Proof exceeds depth limit
+        """
         self.state.put("DisabledPublishers", "TrieDepthExceeded", para_id)
         self.deposit_event("PublisherDisabled", para_id, "TrieDepthExceeded")
 
@@ -151,7 +164,15 @@ class Subscriber:
     def keep_finished(self, publisher: Publisher, root: bytes) -> None:
         """Keep exactly the nodes on the subscribed paths of the new trie. Values are no part of them.
 
-        DECISION: paths are marked first, and bounds kept after that; the drafts sweep for each key and keep the last.
+        After a complete pass these are at most ``max_trie_depth`` nodes for each key.
+
+        DECISION: nodes are marked for all keys first, then the size limit applies. The drafts sweep once per key, so
+        only the last key's nodes survive. ``SharedTrieNodes`` counts the places of a node that has several, for an
+        implementation that removes nodes without walking all paths; nothing here reads it.
+
+        Scenario: Trie Node Caching / Initial proof processing
+        Scenario: Trie Node Caching / Partial subscription caching
+        Scenario: Trie Depth Limit / Depth limit bounds cache size
         """
         nodes = publisher.cache | publisher.read_from_proof
         prefixes = self.prefixes_by_node(publisher, [root] * len(publisher.keys), nodes)
@@ -162,7 +183,7 @@ class Subscriber:
         self.write_nodes(publisher, nodes, kept)
 
     def keep_interrupted(self, publisher: Publisher, root: bytes) -> None:
-        """Keep the old root, remember which keys the new one was dealt with, and keep what was read."""
+        """Keep the old root, record which keys were dealt with against the new one, and cache what was read."""
         para_id, nodes = publisher.para_id, publisher.cache | publisher.read_from_proof
         bases: list[Base] = [
             root if number in publisher.dealt_with else base for number, base in enumerate(publisher.bases)
@@ -178,14 +199,15 @@ class Subscriber:
         self.write_nodes(publisher, nodes, kept | self.small(publisher.read_from_proof))
 
     def prunes_interrupted(self, publisher: Publisher) -> bool:
-        """Return whether nodes that no base leads to go, in a pass that was interrupted in this publisher.
+        """Return whether an interrupted pass removes the cached nodes that no base leads to.
 
-        They do from the second interrupted pass on, unless it began behind the first key and stopped behind that.
+        It does from the second interrupted pass on, unless this pass began after the publisher's first key and stopped
+        further on. DECISION: the text leaves open which of these passes remove nodes; no value depends on it.
         """
         first, stopped_at = publisher.first or 0, self.done.stopped_at
         is_here = stopped_at is not None and stopped_at[0] == publisher.para_id
         stopped = publisher.keys.index(stopped_at[1]) if is_here and stopped_at is not None else first
-        return publisher.has_bases and not 0 < first < stopped
+        return publisher.has_mixed_bases and not 0 < first < stopped
 
     def prefixes_by_node(self, publisher: Publisher, bases: list[Base], nodes: Nodes) -> dict[bytes, set[str]]:
         """Return the prefixes at which each node stands on the way to a subscribed key, as far as nodes are known."""
@@ -193,7 +215,7 @@ class Subscriber:
         for key, base in zip(publisher.keys, bases, strict=True):
             for place in places(base, key, nodes.get) if base is not None else ():
                 if isinstance(place, Place) and place.reference in nodes:
-                    prefix = key.hex()[: 64 - len(place.path)]
+                    prefix = key.hex().removesuffix(place.path)
                     found.setdefault(place.reference, set()).add(prefix)
         return found
 
@@ -229,7 +251,7 @@ class Subscriber:
             self.check_weight(spot)
 
     def ttl_state(self, entry: dict[str, Any]) -> Any:
-        """Return how long an entry is still valid, in blocks of the relay chain.
+        """Return how long an entry is still valid, in blocks of the relay chain (the law's ``ValidFor``).
 
         DECISION: counted from the relay parent's number; some drafts take the parachain's own block number.
         """
@@ -239,7 +261,9 @@ class Subscriber:
         return {"BlocksLeft": min(left, U32_MAX)} if left > 0 else "TimedOut"
 
     def check_weight(self, spot: Spot) -> None:
-        """Tell of a callback that used more than it declared."""
+        """Report a callback that used more than it declared. Where nothing is declared, nothing is checked."""
+        if not self.block.declared_weights:
+            return
         declared = self.block.declared_weights.get(spot, ZERO)
         used = self.block.used_weights.get(spot, declared)
         if not fits(used, declared):
@@ -247,18 +271,19 @@ class Subscriber:
 
     def remember_delivered(self, publisher: Publisher) -> None:
         """Write which keys were delivered, a bit for each, so that a deletion is told once (policy ``deletion``)."""
-        is_changed = publisher in self.done.changed
-        is_known = publisher.root is not None or publisher.has_bases
-        if publisher.change == "NONE" and not (is_changed and (publisher.changes or not is_known)):
-            return
+        has_news = publisher in self.done.with_news
+        has_base = publisher.root is not None or publisher.has_mixed_bases
+        if publisher.subscription_change == "NONE" and not (has_news and (publisher.changes or not has_base)):
+            return  # nothing was delivered or deleted: the bitmap stays
         delivered = set(publisher.delivered)
-        if is_changed and not publisher.disabled:
-            is_known = publisher.child_root is not None
+        if has_news and not publisher.disabled:
+            has_base = publisher.child_root is not None
             delivered |= {key for key, data in publisher.changes.items() if entry_of(data) is not None}
             delivered -= {key for key, data in publisher.changes.items() if data is None}
         bits = sum(1 << number for number, key in enumerate(publisher.keys) if key in delivered)
         bitmap = bits.to_bytes((len(publisher.keys) + 7) // 8, "little")
-        self.state.put("DeliveredKeys", bitmap if delivered or is_known else None, publisher.para_id)
+        # without a bitmap every key with a base counts as delivered, so one of zeros is written too
+        self.state.put("DeliveredKeys", bitmap if delivered or has_base else None, publisher.para_id)
 
     # Calls by root
 
@@ -283,21 +308,25 @@ class Subscriber:
         Scenario: Trie Depth Limit / Re-enable disabled publisher
         """
         refuse_if(not self.state.put("DisabledPublishers", None, para_id), "PublisherNotDisabled")
-        self.write_maps()
         self.deposit_event("PublisherEnabled", para_id)
 
     def clear_publisher_cache(self, para_id: int) -> None:
-        """Remove all that is kept of a publisher. What was delivered is remembered, if deletions are told."""
+        """Remove all that is kept of a publisher. What was delivered is remembered, if deletions are told.
+
+        DECISION: whatever is kept goes, nodes or not.
+
+        Scenario: Subscription Handler / Removing subscriptions requires cache clear
+        """
         remembers = self.policies.deletion == "told" and para_id in self.digests
         items = OF_A_CACHE if remembers else (*OF_A_CACHE, "SubscribedKeys", "DeliveredKeys")
-        digest = self.digests.get(para_id, DEALT_WITH_NONE)
-        is_held = para_id in self.roots or digest != DEALT_WITH_NONE
+        digest = self.digests.get(para_id, CLEARED_DIGEST)
+        is_held = para_id in self.roots or digest != CLEARED_DIGEST
         is_stored = any(self.state.raw_keys(item, para_id) for item in items)
         refuse_if(not is_held and not is_stored, "NoCachedNodes")
         self.forget(para_id, *items)
         self.digests.pop(para_id, None)
         if remembers:
-            self.digests[para_id] = DEALT_WITH_NONE
+            self.digests[para_id] = CLEARED_DIGEST
         self.drop_cursors_of(para_id)
         self.write_maps()
         self.deposit_event("PublisherCacheCleared", para_id)
@@ -313,7 +342,7 @@ class Subscriber:
 
 
 def entry_of(data: bytes | None) -> dict[str, Any] | None:
-    """Return the published entry that some bytes are, ``None`` if they are none."""
+    """Decode a published entry; ``None`` if the bytes are not one."""
     if data is None:
         return None
     try:

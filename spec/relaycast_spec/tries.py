@@ -1,7 +1,7 @@
 """Chapter 2. Tries: how a chain commits to its state, and how some of it is proven.
 
-A state is a set of keys and values. Its trie has one node for each place where keys part. A node names its children by
-their hashes, so that the root's hash commits to everything. Paths are nibbles, half bytes: here a text of hexadecimal
+A state is a set of keys and values. Its trie has one node wherever keys part or end. A node names its children by their
+hashes, so that the root's hash commits to everything. Paths are nibbles, half bytes: here a text of hexadecimal
 digits. A proof is the nodes on the way to some keys. Whoever knows the root can check them.
 
 State version 0 keeps each value in its node. Version 1 keeps a value of more than 32 bytes outside, under its hash.
@@ -11,7 +11,7 @@ Source: sp-trie, trie-db's ``NodeCodec`` and compact proofs.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from relaycast_spec.scale import Reader, blake2_256, encode, refuse_if
 
@@ -28,7 +28,10 @@ INLINE_LIMIT = 32
 """A node with fewer bytes than a hash stands inside its parent."""
 
 LARGEST_INLINE_VALUE = 32
-"""Bytes of the longest value that version 1 keeps in its node."""
+"""Bytes of the longest value that version 1 keeps in its node.
+
+DECISION: what counts is the encoded entry, so a published value stays in its node up to 23 bytes.
+"""
 
 CHILD_STORAGE = b":child_storage:default:"
 """What the keys of child roots in the top trie begin with."""
@@ -57,17 +60,17 @@ MAX_PARTIAL_NIBBLES = 65_535
 
 
 class Node(NamedTuple):
-    """A leaf, or a branch with 16 places for children; without anything it is the empty trie."""
+    """A leaf, or a branch with 16 slots for children; ``Node()`` is the empty trie."""
 
     partial: str = ""
-    """The nibbles between the parent's choice and this node."""
+    """The nibbles that the node covers, after the nibble that selects it in its parent."""
 
     value: bytes | None = None
     hashed: bool = False
     """Whether ``value`` is the hash of an external value."""
 
     children: tuple[bytes | None, ...] = ()
-    """None of a leaf. Each is a hash of 32 bytes, or the child itself, inline."""
+    """Empty for a leaf. Each is a hash of 32 bytes, or the child itself, inline."""
 
     def encoded(self) -> bytes:
         """Encode: header, length of the partial key, partial key, children's bitmap, value, children."""
@@ -119,10 +122,7 @@ def is_hash(reference: bytes) -> bool:
 
 
 def trie(entries: Mapping[bytes, bytes], version: int = 1) -> tuple[bytes, Nodes]:
-    """Return the root of the trie of some entries, with all its nodes and external values.
-
-    An empty child trie has no entry in the top trie.
-    """
+    """Return the root of the trie of some entries, with all its nodes and external values."""
     nodes: Nodes = {}
     pairs = [(key.hex(), value) for key, value in sorted(entries.items())]
     return _stored(nodes, _built(pairs, version, nodes)), nodes
@@ -156,7 +156,7 @@ def _stored(nodes: Nodes, data: bytes) -> bytes:
 def child_trie_name(para_id: int) -> bytes:
     """Return the name of a publisher's child trie.
 
-    The scenario writes ``(b"pubsub", ParaId(1000)).encode()``. DECISION: ``pubsub`` has no length before it.
+    The scenario writes ``(b"pubsub", ParaId(1000)).encode()``: six bytes as they are, and the id as a ``u32``.
 
     Scenario: Relay Proof Collection / Child trie key derivation
     """
@@ -164,6 +164,10 @@ def child_trie_name(para_id: int) -> bytes:
 
 
 # Reading
+
+
+Side: TypeAlias = "Place | Node | None"
+"""A place on the way, the node that holds the value, or nothing: the key is absent, or the trie unknown."""
 
 
 class Place(NamedTuple):
@@ -179,7 +183,7 @@ class Place(NamedTuple):
         """Nodes with a hash on the way, this one included."""
         return self.above + is_hash(self.reference)
 
-    def below(self, node: Node) -> "Place | Node | None":
+    def below(self, node: Node) -> "Side":
         """Return where the path goes on: another place, the node that holds the value, or nothing."""
         if node == Node() or not self.path.startswith(node.partial):
             return None
@@ -192,12 +196,12 @@ class Place(NamedTuple):
         return None if child is None else Place(rest[1:], child, self.depth)
 
 
-def places(root: bytes, key: bytes, fetch: Fetch) -> Iterator[Place | Node | None]:
+def places(root: bytes, key: bytes, fetch: Fetch) -> Iterator[Side]:
     """Yield the places on the way to a key, then the node that holds its value, or ``None`` if it is absent.
 
     A node that cannot be fetched ends the way: what is below it is unknown.
     """
-    side: Place | Node | None = Place(key.hex(), root)
+    side: Side = Place(key.hex(), root)
     while isinstance(side, Place):
         yield side
         data = fetch(side.reference) if is_hash(side.reference) else side.reference
@@ -233,14 +237,14 @@ def read_all(
         touched.add(wanted)
         return nodes[wanted]
 
-    ends = [lookup(root, key, fetch) for key in keys]
-    return [_value(end, fetch) for end in ends]
+    def value(key: bytes) -> bytes | None:
+        end = lookup(root, key, fetch)
+        if end is None or end.value is None:
+            return None
+        refuse_if(end.hashed and end.value not in nodes, "MissingNode")
+        return fetch(end.value) if end.hashed else end.value
 
-
-def _value(end: Node | None, fetch: Callable[[bytes], bytes]) -> bytes | None:
-    if end is None or end.value is None:
-        return None
-    return fetch(end.value) if end.hashed else end.value
+    return [value(key) for key in keys]
 
 
 def verify(
@@ -255,7 +259,8 @@ def verify(
     return values
 
 
-# Compact proofs: nodes in the order of a walk, without any hash that can be computed from what follows
+# Compact proofs: nodes in depth-first order. An empty reference marks a child whose node follows, so that its hash can
+# be computed. The proof of each child trie comes after the top trie, in the order of the keys of their roots.
 
 ESCAPE = b"\1"
 """Begins a node whose external value is the next item."""
@@ -266,6 +271,7 @@ def compacted(nodes: Nodes, root: bytes) -> list[bytes]:
     out: list[bytes] = []
     _compact_trie(nodes, root, out)
     for node in child_roots(nodes, root):
+        refuse_if(node.hashed or len(node.value or b"") != 32, "InvalidChildRoot")
         _compact_trie(nodes, node.value or b"", out)
     return out
 
@@ -299,7 +305,7 @@ def expanded(items: list[bytes], root: bytes) -> Nodes:
     parents = list(child_roots(nodes, root))
     refuse_if(any(node.hashed or len(node.value or b"") != 32 for node in parents), "InvalidChildRoot")
     waiting: bytes | None = None
-    for node in parents:
+    for node in parents:  # a root without a proof is skipped
         if waiting is None and left:
             waiting = _expand_trie(left, nodes)
         if waiting == node.value:

@@ -31,6 +31,9 @@ MAX_INSTRUCTIONS = 100
 MAX_NESTING = 8
 MAX_ASSETS = 20
 MAX_JUNCTIONS = 8
+MAX_PAYING_ASSETS = 2
+MAX_BEFORE_PAYMENT = 5
+"""The payment is among so many first instructions."""
 
 
 class MessageReader(Reader):
@@ -47,17 +50,19 @@ class MessageReader(Reader):
             refuse_if(self.data[self.at] not in known, self.error)
         return super().variant(kind, variants)
 
+    def length(self, kind: Kind) -> int:
+        return self.compact(32) if kind == "Instruction" else super().length(kind)
+
     def items(self, kind: Kind, count: int) -> list[Any]:
-        nests = kind in ("Instruction", "Asset", "Junction")
+        nests = kind in ("Instruction", "Asset", "Junction")  # upstream counts each of these lists as a level
         self.depth += nests
         self.instructions += count if kind == "Instruction" else 0
         refuse_if(self.instructions > MAX_INSTRUCTIONS, "TooManyInstructions")
-        refuse_if(count > self.left and kind != "Instruction", self.error)
         refuse_if(kind == "Asset" and count > MAX_ASSETS, "BoundExceeded")
         refuse_if(self.depth > MAX_NESTING, "TooDeep")
         values = [self.read(kind) for _ in range(count)]
         self.depth -= nests
-        if kind == "Asset":
+        if kind == "Asset":  # sorted by id, each id once
             ids = [sort_key("Location", value["id"]) for value in values]
             refuse_if(ids != sorted(set(ids)), self.error)
         return values
@@ -74,7 +79,7 @@ def decode_message(data: bytes) -> list[Instruction]:
 
 
 def encode_message(message: list[Instruction]) -> bytes:
-    """Encode a message. ``Publish {key, value, ttl}`` has the index 52."""
+    """Encode a message. DECISION: ``Publish {key, value, ttl}`` has the index 52; the drafts differ."""
     return bytes([VERSION]) + encode("*Instruction", message)
 
 
@@ -98,35 +103,41 @@ def descended(origin: Location, interior: Any, error: str) -> Location:
     return {**origin, "interior": {f"X{len(steps)}": steps} if steps else "Here"}
 
 
-def passes_filter(chosen: dict[str, Any], origin: Location) -> bool:
+FIRST_PUBLIC_ID = 2_000
+"""Parachains with a lower id are system parachains, whose code the relay chain's governance decides on."""
+
+
+def passes_filter(origin_filter: dict[str, Any], origin: Location) -> bool:
     """Return whether a filter of locations admits an origin."""
     steps = junctions(origin["interior"]) if origin["parents"] == 0 else []
     para_id = steps[0].get("Parachain") if len(steps) == 1 and isinstance(steps[0], dict) else None
-    match chosen["filter"]:
+    match origin_filter["filter"]:
         case "Everything":
             return True
         case "OnlyParachains":
             return para_id is not None
         case "IsChildSystemParachain":
-            return para_id is not None and para_id < 2_000
-    return origin in chosen.get("locations", ())
+            return para_id is not None and para_id < FIRST_PUBLIC_ID
+    return origin in origin_filter.get("locations", ())
 
 
 # Barriers
 
 
-class Asked(NamedTuple):
-    """What a message asks of the barriers, and what they find out."""
+class Properties(NamedTuple):
+    """What barriers know of a message. They change ``credit`` and ``message_id`` in place."""
 
     weight: Weight
     credit: Weight
     """Weight that was paid for before; a barrier that uses some takes it away."""
 
-    topics: list[bytes]
-    """The id of the message, if a barrier finds one."""
+    message_id: list[bytes]
+    """The id of the message, once a barrier finds one."""
 
 
-def admitted(barrier: dict[str, Any], origin: Location, message: list[Instruction], asked: Asked) -> list[Instruction]:
+def admitted(
+    barrier: dict[str, Any], origin: Location, message: list[Instruction], asked: Properties
+) -> list[Instruction]:
     """Return the message as it may run, or refuse it.
 
     Scenario: AllowPublishFrom Barrier / Barrier filters by origin
@@ -146,8 +157,19 @@ def admitted(barrier: dict[str, Any], origin: Location, message: list[Instructio
         case "TrailingSetTopicAsId":
             return trailing_topic_as_id(barrier, origin, message, asked)
         case "Chain":
-            return first_that_admits(barrier["inner"], origin, message, asked)
+            return first_that_admits(barrier.get("inner", []), origin, message, asked)
+        case "AllowUnpaidExecutionFrom":
+            pass
+        case unknown:
+            raise ValueError(f"no barrier is called {unknown}")
     return message
+
+
+def _inner(barrier: dict[str, Any]) -> dict[str, Any]:
+    """Return the barrier inside another one."""
+    refuse_if(not barrier.get("inner"), "Unsupported")
+    inner: dict[str, Any] = barrier["inner"][0]
+    return inner
 
 
 def allow_publish(max_instructions: int, message: list[Instruction]) -> None:
@@ -167,21 +189,21 @@ def allow_publish(max_instructions: int, message: list[Instruction]) -> None:
     refuse_if(any(variant(one)[0] != "Publish" for one in message), "BadFormat")
 
 
-def take_weight_credit(asked: Asked) -> None:
+def take_weight_credit(asked: Properties) -> None:
     """``TakeWeightCredit``: weight that was paid for before."""
     refuse_if(not fits(asked.weight, asked.credit), "Overweight")
     for dimension, weight in asked.weight.items():
         asked.credit[dimension] -= weight
 
 
-def allow_paid_execution(message: list[Instruction], asked: Asked) -> list[Instruction]:
+def allow_paid_execution(message: list[Instruction], asked: Properties) -> list[Instruction]:
     """``AllowTopLevelPaidExecutionFrom``: assets are withdrawn, and pay before anything else happens."""
     names = [variant(one)[0] for one in message]
-    refuse_if(names[:1] != ["WithdrawAsset"] or len(message[0]["WithdrawAsset"]) > 2, "BadFormat")
+    refuse_if(names[:1] != ["WithdrawAsset"] or len(message[0]["WithdrawAsset"]) > MAX_PAYING_ASSETS, "BadFormat")
     at = 1
     while at < len(message) and _may_precede_payment(message[at]):
         at += 1
-    refuse_if(at >= min(5, len(message)), "BadFormat")
+    refuse_if(at >= min(MAX_BEFORE_PAYMENT, len(message)), "BadFormat")
     name, content = variant(message[at])
     if name == "PayFees":
         return message
@@ -199,7 +221,7 @@ def _limit_covers(weight_limit: Any, weight: Weight) -> bool:
     return weight_limit == "Unlimited" or fits(weight, weight_limit["Limited"])
 
 
-def allow_unpaid_execution(message: list[Instruction], asked: Asked) -> None:
+def allow_unpaid_execution(message: list[Instruction], asked: Properties) -> None:
     """``AllowExplicitUnpaidExecutionFrom``: the message says that it does not pay, and what it may weigh."""
     refuse_if(not message, "BadFormat")
     name, content = variant(message[0])
@@ -207,29 +229,29 @@ def allow_unpaid_execution(message: list[Instruction], asked: Asked) -> None:
 
 
 def with_computed_origin(
-    barrier: dict[str, Any], origin: Location, message: list[Instruction], asked: Asked
+    barrier: dict[str, Any], origin: Location, message: list[Instruction], asked: Properties
 ) -> list[Instruction]:
     """``WithComputedOrigin``: the origin is what it will be after the ``DescendOrigin`` at the front."""
     at = 0
     while at < min(barrier["max_prefixes"], len(message)) and variant(message[at])[0] == "DescendOrigin":
         origin = descended(origin, message[at]["DescendOrigin"], "Unsupported")
         at += 1
-    return message[:at] + admitted(barrier["inner"][0], origin, message[at:], asked)
+    return message[:at] + admitted(_inner(barrier), origin, message[at:], asked)
 
 
 def trailing_topic_as_id(
-    barrier: dict[str, Any], origin: Location, message: list[Instruction], asked: Asked
+    barrier: dict[str, Any], origin: Location, message: list[Instruction], asked: Properties
 ) -> list[Instruction]:
     """``TrailingSetTopicAsId``: a topic at the end names the message; the barrier inside does not see it."""
-    inner = barrier["inner"][0]
+    inner = _inner(barrier)
     if not message or variant(message[-1])[0] != "SetTopic":
         return admitted(inner, origin, message, asked)
-    asked.topics[:] = [message[-1]["SetTopic"]]
+    asked.message_id[:] = [message[-1]["SetTopic"]]
     return admitted(inner, origin, message[:-1], asked) + message[-1:]
 
 
 def first_that_admits(
-    barriers: list[dict[str, Any]], origin: Location, message: list[Instruction], asked: Asked
+    barriers: list[dict[str, Any]], origin: Location, message: list[Instruction], asked: Properties
 ) -> list[Instruction]:
     """Ask barriers in their order. The first that admits decides; later ones are not asked.
 
@@ -252,7 +274,7 @@ class Outcome(NamedTuple):
     kind: str
     used: Weight | None
     error: str | None = None
-    at: int | None = None
+    index: int | None = None  # type: ignore[assignment]  # the name that upstream has
     """Number of the instruction that failed."""
 
     cause: str | None = None
@@ -283,7 +305,7 @@ class Executor:
         self.error: dict[str, Any] = {}
 
     def run(self, message: list[Instruction], weight_limit: Weight) -> Outcome:
-        """Run a message, its error handlers and its appendix. What an instruction did before a failure stays done."""
+        """Run a message, its error handlers and its appendix. DECISION: instructions before a failure stay applied."""
         weight = self.weight_of(instruction_count(message))
         if not fits(weight, weight_limit):
             return Outcome("not begun", None, "WeightLimitReached")
@@ -301,11 +323,11 @@ class Executor:
                 self.step(*variant(instruction))
             except Refused as refused:
                 self.surplus += instruction_count(message[index + 1 :])
-                self.error = {"error": refused.name, "at": index, "cause": refused.detail}
+                self.error = {"error": refused.name, "index": index, "cause": refused.detail}
                 following = "SetErrorHandler" if self.registers["SetErrorHandler"] else "SetAppendix"
                 break
         else:
-            self.replace("SetErrorHandler", [])
+            self.replace("SetErrorHandler", [])  # after success the handler is dropped unused
         program = self.registers[following]
         self.registers[following] = []
         return program
@@ -325,8 +347,8 @@ class Executor:
             case "Publish":
                 self.publish_from_origin(content)
             case "DescendOrigin":
-                refuse_if(self.origin is None, "BadOrigin")
-                assert self.origin is not None
+                if self.origin is None:
+                    raise Refused("BadOrigin")
                 self.origin = descended(self.origin, content, "LocationFull")
             case "UnpaidExecution":
                 refuse_if(content["check_origin"] not in (None, self.origin), "BadOrigin")
@@ -342,16 +364,16 @@ class Executor:
     def publish_from_origin(self, content: dict[str, Any]) -> None:
         """``Publish``: hand the key and the value to the broadcaster, in the name of the parachain that sent it.
 
-        DECISION: a relay chain takes the origin ``Parachain(id)`` alone; a parachain that keeps a broadcaster takes its
+        A relay chain takes the origin ``Parachain(id)`` alone. DECISION: a parachain that keeps a broadcaster takes its
         siblings, ``../Parachain(id)`` and what is below them.
         """
-        refuse_if(self.origin is None, "BadOrigin")
-        assert self.origin is not None
+        if self.origin is None:
+            raise Refused("BadOrigin")
         refuse_if(not passes_filter(self.publishers, self.origin), "NoPermission")
         steps, parents = junctions(self.origin["interior"]), self.origin["parents"]
         first, para_id = variant(steps[0]) if steps else ("", None)
-        is_one = first == "Parachain" and (parents == 1 or (parents == 0 and len(steps) == 1))
-        refuse_if(not is_one, "BadOrigin")
+        is_parachain = first == "Parachain" and (parents == 1 or (parents == 0 and len(steps) == 1))
+        refuse_if(not is_parachain, "BadOrigin")
         assert isinstance(para_id, int)
         try:
             self.publish(para_id, content)

@@ -28,6 +28,7 @@ policies = st.fixed_dictionaries(
         "order": st.just("numeric"),
         "metering": st.just("values-only"),
         "root_commit": st.just("forget-unchanged"),
+        "callback": st.just("all-keys"),
         "cache": st.just("none"),
         "deletion": st.just("told"),
         "max_cached_node": st.sampled_from(["60", "150", "300", "512"]),

@@ -15,8 +15,8 @@ ROOM = Path(relaycast_spec.__file__).parent
 
 PRUNES = "not 0 < first < stopped"
 TOTAL = "new_total > max(total, config.max_total_storage_size)"
-ALONE = 'publisher.change == "NONE" and not (is_changed and (publisher.changes or not is_known))'
-KNOWN = "publisher.root is not None or publisher.has_bases"
+ALONE = 'publisher.subscription_change == "NONE" and not (has_news and (publisher.changes or not has_base))'
+KNOWN = "publisher.root is not None or publisher.has_mixed_bases"
 OVER = "if not fits(used, declared):"
 FIELDS = "*spot, declared, used)"
 FIRST = "max(0, horizontal[0] - HASHED_HORIZONTAL)"
@@ -78,13 +78,13 @@ MUTANTS = {
     ),
     "each unchanged publisher gets a bitmap": Mutant("subscriber", ALONE, "False", "deletions"),
     "a publisher without news gets a bitmap": Mutant(
-        "subscriber", ALONE, ALONE.replace(" and (publisher.changes or not is_known)", ""), "deletions"
+        "subscriber", ALONE, ALONE.replace(" and (publisher.changes or not has_base)", ""), "deletions"
     ),
     "a publisher that is not read gets a bitmap": Mutant(
-        "subscriber", ALONE, ALONE.replace("is_changed and ", ""), "deletions"
+        "subscriber", ALONE, ALONE.replace("has_news and ", ""), "deletions"
     ),
     "bases alone are not known": Mutant("subscriber", KNOWN, "publisher.root is not None", "deletions"),
-    "a root alone is not known": Mutant("subscriber", KNOWN, "publisher.has_bases", "deletions"),
+    "a root alone is not known": Mutant("subscriber", KNOWN, "publisher.has_mixed_bases", "deletions"),
     "a bitmap has a byte too many": Mutant(
         "subscriber", "(len(publisher.keys) + 7) // 8", "len(publisher.keys) // 8 + 1", "deletions"
     ),
