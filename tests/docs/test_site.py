@@ -79,7 +79,7 @@ def test_the_reference_has_every_public_name_and_no_other(site: Path, room: str,
     top = {
         name for known in ids if (name := re.sub(r"^(\w+)\.\1$", r"\1", known.partition(".")[2])) and "." not in name
     }
-    public = {name for name in module.__all__ if not name.startswith("_")}
+    public = {name for name in getattr(module, "__all__", ()) if not name.startswith("_")}
     assert public - top == set()
     assert not [name for name in top if name.startswith("_")]
 
