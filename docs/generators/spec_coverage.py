@@ -58,7 +58,7 @@ def claims() -> list[Claim]:
 
 
 def rules_by_scenario() -> dict[str, str]:
-    """Return the rule of the executable specification that each scenario stands beside, as a link to its chapter."""
+    """Return for each scenario the rule of the executable specification that names it, as a link to the chapter."""
     found: dict[str, str] = {}
     for file in sorted(CHAPTERS.glob("*.py")):
         rule = ""

@@ -59,7 +59,7 @@ class PicturesDump(DumpRow, frozen=True):
 
 
 class FirstDeliveryDump(DumpRow, frozen=True):
-    """A subscriber to which something was delivered, and whether it had every key for some blocks before."""
+    """A subscriber whose first delivery began, and whether it is over."""
 
     subscriber: U32
     is_over: bool
@@ -157,7 +157,7 @@ class Ledger:
             self._begin(fact)
             deliveries = [self.deliveries.delivered(fact.para_id, update, fact.tick) for update in fact.block.updates]
             if fact.subscribes:
-                self._is_warm_up(fact, deliveries)
+                self._follow_first_delivery(fact.para_id, deliveries)
             self._lost(fact)
         elif not isinstance(fact, BlockPanicked):
             self.deliveries.hear(fact)
@@ -203,6 +203,7 @@ class Ledger:
         block, result = fact.block, fact.block.outcome.result
         account, picture = self._account(fact)
         deliveries = tuple(self.deliveries.delivered(fact.para_id, update, fact.tick) for update in block.updates)
+        self._follow_first_delivery(fact.para_id, deliveries)
         owed, behind = self._owed(fact)
         return BlockRecord(
             tick=fact.tick,
@@ -235,15 +236,18 @@ class Ledger:
             deletions=tuple(ToldDeletion(publisher, key, fact.tick) for publisher, key in block.deletions),
             owed=owed,
             behind=behind,
-            warm_up=self._is_warm_up(fact, deliveries),
+            warm_up=self._is_warm_up(fact),
         )
 
-    def _is_warm_up(self, fact: BlockBuilt | BlockPanicked, deliveries: Sequence[Delivery] | None) -> bool:
-        """Return whether a block is part of the warm-up; a panicked one, without ``deliveries``, ends nothing."""
-        reader, is_steady = fact.para_id, self._is_steady
-        if deliveries is not None and (reader in is_steady or deliveries):
-            is_steady[reader] = is_steady.get(reader, False) or not any(it.is_first for it in deliveries)
-        return not is_steady.get(reader, False) if self.warm_up is None else fact.tick <= self.warm_up
+    def _follow_first_delivery(self, reader: ParaId, deliveries: Sequence[Delivery]) -> None:
+        """Note that the first delivery began, or that it is over."""
+        if deliveries or reader in self._is_steady:
+            brings_first = any(it.is_first for it in deliveries)
+            self._is_steady[reader] = self._is_steady.get(reader, False) or not brings_first
+
+    def _is_warm_up(self, fact: BlockBuilt | BlockPanicked) -> bool:
+        """Return whether a block is part of the warm-up, once its deliveries are noted."""
+        return not self._is_steady.get(fact.para_id, False) if self.warm_up is None else fact.tick <= self.warm_up
 
     def _pov(self, fact: BlockBuilt) -> PovSize:
         """Return what the whole block carries, and the time that it takes to compute."""
@@ -282,7 +286,7 @@ class Ledger:
             panic=fact.reason,
             cursor=result.cursor,
             account=self._account_for(fact, inherent, result),
-            warm_up=self._is_warm_up(fact, None),
+            warm_up=self._is_warm_up(fact),
         )
 
     def _account(self, fact: BlockBuilt) -> tuple[BlockAccount | None, ProofPicture | None]:

@@ -19,7 +19,7 @@ BLOCKS_BEHIND = 20
 
 
 class Starvation(Struct, frozen=True, kw_only=True):
-    """What a reader missed, if it starved or if the run is too short to tell."""
+    """Counts of a reader that starved, or of one whose run is too short to tell."""
 
     is_starved: bool
     """False: cut short in over half of the blocks, but there are fewer than ``ENOUGH_BLOCKS``."""

@@ -1,8 +1,8 @@
 """Chapter 4. The broadcaster: the relay chain's pallet that keeps what parachains publish.
 
 A publisher is a parachain. Those with an id from 2000 on register first, with a deposit; system parachains need not.
-What a publisher publishes stands in a child trie of its own, whose root stands in the relay chain's state: that is what
-proofs are made of. Limits bound the number of keys, each value, and their sum. An entry may expire.
+Each publisher has its own child trie, and the relay chain's state holds the root of each: so the relay chain's root
+proves every published value. Limits bound the number of keys, each value, and their sum. An entry may expire.
 
 Law: a call checks first, in the order written here, then writes, then deposits its events. A refused call changes
 nothing.
@@ -99,7 +99,7 @@ class Broadcaster:
         return sum(_size(entry) for entry in self.published(para_id).values())
 
     def update_counters(self, para_id: int) -> None:
-        """Write the items that follow from a publisher's entries. Without an entry there are none."""
+        """Update the counters of a publisher, or remove them if it has no entries."""
         entries = self.published(para_id)
         self.state.put("PublisherExists", 1 if entries else None, para_id)
         self.state.put("PublishedKeys", sorted(entries) if entries else None, para_id)
@@ -369,6 +369,6 @@ def _size(entry: bytes) -> int:
 
 
 def _publisher_and_key(raw_key: bytes) -> tuple[int, bytes]:
-    """Return whose key a raw key of ``TtlData`` is: both stand behind their hashes."""
+    """Decode the publisher and the key at the end of each hashed part of a raw key of ``TtlData``."""
     found: tuple[int, bytes] = decode("PublishedKey", raw_key[40:44] + raw_key[-32:])
     return found

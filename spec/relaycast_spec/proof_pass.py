@@ -81,7 +81,7 @@ class Policies:
 
 @dataclass(frozen=True)
 class Config:
-    """What a parachain sets up."""
+    """The configuration of a subscriber."""
 
     max_trie_depth: int
     """Nodes with a hash on the way to a key. DECISION: inline nodes do not count."""
@@ -109,7 +109,7 @@ class Config:
 
 @dataclass
 class BlockInput:
-    """What one block of a subscriber starts from."""
+    """The input of one block of a subscriber."""
 
     config: Config
     policies: Policies
@@ -136,10 +136,10 @@ class BlockInput:
     """Keys of the relay chain that every parachain's block proves."""
 
     declared_weights: dict[Spot, Weight] = field(default_factory=dict)
-    """What callbacks declare to weigh, by key; nothing for keys that are not in it."""
+    """Declared weight of the callback for each key; zero for keys that are absent."""
 
     used_weights: dict[Spot, Weight] = field(default_factory=dict)
-    """What they use, where that is not what they declare."""
+    """Weight that a callback really uses, if it differs from the declared one."""
 
 
 def wanted_keys(subscriptions: Iterable[tuple[int, list[Key]]]) -> dict[int, list[Key]]:
@@ -483,13 +483,13 @@ class ProofPass:
     # What it finds
 
     def note_value(self, publisher: Publisher, key: Key, end: Node) -> None:
-        """Note a new value; an external one is read now."""
+        """Record a changed key with its new entry. An external value is read here."""
         self.make_room_for_callback(publisher, key)
         value = end.value or b""
         publisher.changes[key] = self.read_relay(value, is_structure=False) if end.hashed else value
 
     def note_absent(self, publisher: Publisher, key: Key) -> None:
-        """Note that a key is gone. DECISION (deletion): only a key that was delivered, and if deletions are told."""
+        """Record a deleted key. DECISION (deletion): only under ``told``, and only if the key was delivered."""
         if self.policies.deletion == "told" and key in publisher.delivered:
             self.make_room_for_callback(publisher, key)
             publisher.changes[key] = None

@@ -306,9 +306,13 @@ def main() -> int:
         print("vectors: expected one folder with a suite, as relaycast vectors export writes it", file=sys.stderr)
         return 2
     total = 0
-    for path, number, found in checked(Path(sys.argv[1])):
-        total += len(found)
-        print(f"{path}: {number} vectors, {len(found)} mismatches", *(line[:2_000] for line in found[:5]), sep="\n")
+    try:
+        for path, number, found in checked(Path(sys.argv[1])):
+            total += len(found)
+            print(f"{path}: {number} vectors, {len(found)} mismatches", *(line[:2_000] for line in found[:5]), sep="\n")
+    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
+        print(f"vectors: {sys.argv[1]} is no whole suite: {type(error).__name__}: {error}", file=sys.stderr)
+        return 2
     return int(total > 0)
 
 

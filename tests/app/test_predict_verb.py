@@ -89,7 +89,11 @@ def test_a_scenario_is_estimated_for_each_reader(relaycast: Command) -> None:
     ],
 )
 def test_subscriptions_without_a_formula_are_named(relaycast: Command, preset: str, reason: str) -> None:
-    assert reason in " ".join(relaycast("predict", preset).out.split())
+    for ground in ("modelled", "bare"):
+        ended = relaycast("predict", preset, "--ground", ground)
+        text = " ".join(ended.out.split())
+        assert (ended.code, reason in text) == (0, True)
+        assert "3001 sliding: the relay proof" not in text
 
 
 def test_a_value_one_byte_over_the_inline_limit_is_said_where_it_is_chosen(relaycast: Command, file: Written) -> None:
@@ -149,7 +153,9 @@ def test_json_holds_what_the_face_gives(relaycast: Command) -> None:
         ("--keys 9 --subscribed 5 --value 1 --measure 1001", "--measure: got 1001, expected a number from 0 to 1,000"),
         ("--keys 1000000 --subscribed 5 --value 1 --measure 20", "--measure: got 20 tries of 1,000,000 keys"),
         ("--keys 9 --subscribed 5", "predict: got no --value, expected bytes of a value"),
-        ("oracle --keys 9", "--keys: got a value beside 'oracle', expected a scenario, or --keys, --subscribed and"),
+        ("oracle --keys 9", "--keys: got a value beside 'oracle', expected a scenario alone, or --keys, --subscribed"),
+        ("oracle --budget 5000", "--budget: got a value beside 'oracle', expected a scenario alone"),
+        ("oracle --block-seconds 12", "--block-seconds: got a value beside 'oracle', expected a scenario alone"),
         ("oracel", "predict: got 'oracel', expected a scenario file, or the name of a preset (did you mean oracle?)"),
         ("--keys ten --subscribed 5 --value 1", "predict: --keys: got 'ten', expected a whole number"),
     ],

@@ -79,6 +79,16 @@ def test_the_specification_is_a_program_that_counts_and_fails(suite: Path, tmp_p
     assert "blake2_256 is 0x" in failed.stdout
 
 
+@pytest.mark.parametrize("manifest", ["", "[1", "{}", '{"files": [1]}', '{"files": [{"path": "gone", "kind": "xcm"}]}'])
+def test_a_suite_that_is_not_whole_is_refused_in_one_line(manifest: str, suite: Path, tmp_path: Path) -> None:
+    (tmp_path / "suite.json").write_text(manifest)
+    (tmp_path / "types.json").write_bytes((suite / "types.json").read_bytes())
+    command = [sys.executable, "-S", "-m", "relaycast_spec.vectors", str(tmp_path)]
+    ended = subprocess.run(command, cwd=ROOM.parent, env={}, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith("vectors: ")
+
+
 def test_the_specification_needs_the_standard_library_alone() -> None:
     imported = {name.split(".")[0] for path in CHAPTERS for name in imports(path)}
     assert imported <= {*sys.stdlib_module_names, "relaycast_spec"}

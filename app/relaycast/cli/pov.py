@@ -189,7 +189,7 @@ def _found(source: str, file: Path, presets: list[str]) -> Path:
 
 
 class _Found(NamedTuple):
-    """What is wrong in the runs of the scenarios: one line for each finding."""
+    """Faults found in the runs of the scenarios, one line each."""
 
     broken: list[str]
     """Invariants that were violated."""

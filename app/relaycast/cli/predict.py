@@ -15,6 +15,7 @@ from relaycast.refusal import BadInput, nearest, shown
 if TYPE_CHECKING:
     from relaycast.predict.block import Prediction
 
+BLOCK_SECONDS = 6.0
 MAX_TRIES = 1_000
 MAX_TRIE_KEYS = 10_000_000
 """Keys of all tries together that ``--measure`` builds."""
@@ -22,12 +23,16 @@ MAX_TRIE_KEYS = 10_000_000
 ScenarioName = Annotated[
     str | None, Parameter(help="a scenario file, the name of a preset, or -, in place of --keys and what follows it")
 ]
-KeyCount = Annotated[int | None, Parameter(name="--keys", help="keys that the publisher has")]
-Subscribed = Annotated[int | None, Parameter(name="--subscribed", help="of them, keys that the parachain reads")]
-Value = Annotated[
-    list[int] | None,
-    Parameter(name="--value", help="bytes of a value; several sizes take turns", consume_multiple=True),
-]
+WANTED = {
+    "--keys": "keys that the publisher has",
+    "--subscribed": "of them, keys that the parachain reads",
+    "--value": "bytes of a value; several sizes take turns",
+}
+"""Options that are needed without a scenario."""
+
+KeyCount = Annotated[int | None, Parameter(name="--keys", help=WANTED["--keys"])]
+Subscribed = Annotated[int | None, Parameter(name="--subscribed", help=WANTED["--subscribed"])]
+Value = Annotated[list[int] | None, Parameter(name="--value", help=WANTED["--value"], consume_multiple=True)]
 Updated = Annotated[int | None, Parameter(name="--updated", help="subscribed keys that are new in a block, else all")]
 Elsewhere = Annotated[int, Parameter(name="--elsewhere", help="keys that nobody here reads, new in the same block")]
 Budget = Annotated[int, Parameter(name="--budget", help="bytes that pub-sub may use of a block")]
@@ -51,7 +56,7 @@ def predict(
     updated: Updated = None,
     elsewhere: Elsewhere = 0,
     budget: Budget = BUDGET_BYTES,
-    block_seconds: Seconds = 6.0,
+    block_seconds: Seconds = BLOCK_SECONDS,
     ground: GroundName = MODELLED.name,
     measure: Measure = 0,
     json: Json = False,
@@ -78,13 +83,17 @@ def predict(
         raise BadInput("--ground", shown(ground), "the name of a relay chain state", nearest(ground, list(GROUNDS)))
     counts = {"--keys": keys, "--subscribed": subscribed, "--value": value or None}
     if scenario is not None:
-        asked = counts | {"--updated": updated, "--elsewhere": elsewhere or None, "--measure": measure or None}
-        _refuse_counts(scenario, asked)
+        others = {"--updated": updated, "--elsewhere": elsewhere or None, "--measure": measure or None}
+        others |= {"--budget": None if budget == BUDGET_BYTES else budget}
+        others |= {"--block-seconds": None if block_seconds == BLOCK_SECONDS else round(block_seconds)}
+        for name, given in (counts | others).items():
+            if given is not None:
+                wanted = "a scenario alone, or --keys, --subscribed and --value"
+                raise BadInput(name, f"a value beside {shown(scenario)}", wanted)
         return _scenario(scenario, ground, json=json)
-    _want_counts(counts)
-    assert keys is not None
-    assert subscribed is not None
-    assert value is not None
+    if keys is None or subscribed is None or not value:
+        name = next(name for name, given in counts.items() if given is None)
+        raise BadInput("predict", f"no {name}", f"{WANTED[name]}, or a scenario (see relaycast predict --help)")
     _check(keys, value, measure, block_seconds)
     try:
         found = prediction(
@@ -107,23 +116,6 @@ def predict(
 
         print_prediction(found, measured, measure, block_seconds)
     return ExitCode.FINE
-
-
-def _refuse_counts(scenario: str, given: dict[str, int | list[int] | None]) -> None:
-    both = [name for name, value in given.items() if value is not None]
-    if both:
-        raise BadInput(both[0], f"a value beside {shown(scenario)}", "a scenario, or --keys, --subscribed and --value")
-
-
-def _want_counts(given: dict[str, int | list[int] | None]) -> None:
-    wanted = {
-        "--keys": "keys that the publisher has",
-        "--subscribed": "of them, keys that the parachain reads",
-        "--value": "bytes of a value; several sizes take turns",
-    }
-    for name, value in given.items():
-        if value is None:
-            raise BadInput("predict", f"no {name}", f"{wanted[name]}, or a scenario (see relaycast predict --help)")
 
 
 def _scenario(name: str, ground: str, *, json: bool) -> ExitCode:

@@ -53,7 +53,7 @@ class SubscriberSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     callbacks: int
     incomplete_blocks: int
     first_proof_bytes: int = 0
-    """The largest proof of the warm-up, which the percentiles leave out; 0 if there is none."""
+    """Bytes of the largest proof in the warm-up, which the percentiles leave out; 0 without a warm-up."""
 
     publishers: dict[int, PublisherSizes] = field(default_factory=dict)
 
@@ -223,7 +223,8 @@ def _subscribers(sizes: ScenarioSizes, above: str) -> Iterator[str]:
         yield from (_spread(name, getattr(it, name)) for name in SPREADS)
         yield f"callbacks = {it.callbacks}"
         yield f"incomplete_blocks = {it.incomplete_blocks}"
-        yield from (f"first_proof_bytes = {size}" for size in (it.first_proof_bytes,) if size)
+        if it.first_proof_bytes:
+            yield f"first_proof_bytes = {it.first_proof_bytes}"
         for publisher, causes in it.publishers.items():
             yield from ("", f"[{table}.publishers.{publisher}]")
             yield from (f"{name} = {getattr(causes, name)}" for name in PublisherSizes.__struct_fields__)

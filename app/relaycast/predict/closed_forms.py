@@ -1,7 +1,7 @@
 """What a subscription costs, by closed forms: at once, without building a trie.
 
 The figures are what random keys are expected to give; names are hashed into keys, so that every publisher's are. The
-formulas stand in ``predict_trie.py``; what they do not have stands in ``predict_ground.py``, by name and source.
+formulas are in ``trie.py``; what they do not have is in ``ground.py``, by name and source.
 
 They do not hold for
 
@@ -44,8 +44,8 @@ INLINE_ENTRY_BYTES = 32
 
 HASH_BYTES = 32
 
-LONGEST_INLINE_VALUE = 23
-"""Bytes of the longest value that stays in its leaf: its stored entry has 9 more."""
+LONGEST_INLINE_VALUE = INLINE_ENTRY_BYTES - 9
+"""Bytes of the longest value that stays in its leaf: its stored entry has 9 more, see ``entry_bytes``."""
 
 COMPACT_VALUE_BYTES = 1
 """Marks a leaf of a compact proof whose value follows it."""
@@ -140,7 +140,7 @@ def leaf_bytes(keys: int, value_bytes: int) -> tuple[float, int]:
 def inline_hint(value_bytes: ValueBytes) -> str:
     """Return what one byte less would save where a value is that much over the inline limit, else an empty text."""
     size = LONGEST_INLINE_VALUE + 1
-    if size not in value_sizes(value_bytes):
+    if size not in ([value_bytes] if isinstance(value_bytes, int) else value_bytes):
         return ""
     more = sum(leaf_bytes(MAX_KEYS, size)) - sum(leaf_bytes(MAX_KEYS, LONGEST_INLINE_VALUE))
     return (

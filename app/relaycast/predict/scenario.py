@@ -38,12 +38,12 @@ class SubscriptionCost(Struct, frozen=True, kw_only=True):
 
     @property
     def saved_bytes(self) -> int:
-        """What the cache saves in a block with news, negative if it costs more than it saves."""
+        """Bytes that the cache saves in a block with news; negative if it costs more than it saves."""
         return self.full_bytes - self.delta_bytes - self.upkeep_bytes
 
 
 class ReaderCost(Struct, frozen=True, kw_only=True):
-    """What the blocks of one reader carry: relay proof and own state, static keys and messages' keys included."""
+    """Bytes that the blocks of one reader carry: the relay proof with its static keys, and own state."""
 
     para_id: int
     name: str
@@ -63,7 +63,7 @@ class ReaderCost(Struct, frozen=True, kw_only=True):
     @property
     def saved(self) -> float:
         """The share of the bytes that the node cache saves, negative if it costs more than it saves."""
-        return 1 - self.with_cache_bytes / self.without_cache_bytes
+        return 1 - self.with_cache_bytes / self.without_cache_bytes if self.without_cache_bytes else 0.0
 
 
 def predicted_readers(scenario: Scenario, ground: Ground) -> list[ReaderCost]:
@@ -76,7 +76,10 @@ def _reader(chain: ParachainTable, scenario: Scenario, ground: Ground) -> Reader
     rules = scenario.publishers()
     for wanted in chain.subscribe:
         rule = rules.get(wanted.publisher)
-        reason = _no_formula(wanted, rule, scenario)
+        is_steady = [it.publisher for it in chain.subscribe].count(
+            wanted.publisher
+        ) == 1 and wanted.slides_every is None
+        reason = _no_formula(rule, scenario) if is_steady else "its keys change"
         if rule is None or reason:
             without.append(f"{wanted.publisher}: {reason}")
         else:
@@ -94,15 +97,13 @@ def _reader(chain: ParachainTable, scenario: Scenario, ground: Ground) -> Reader
     )
 
 
-def _no_formula(wanted: SubscriptionTable, rule: PublishTable | None, scenario: Scenario) -> str:
-    """Return why no formula fits a subscription, empty if one does."""
+def _no_formula(rule: PublishTable | None, scenario: Scenario) -> str:
+    """Return why no formula fits a subscription whose keys stay, empty if one does."""
     policies = scenario.policies
     if rule is None:
         return "its keys are not in the scenario"
     if policies.callback == "all-keys" or policies.max_cached_node < LARGEST_NODE_BYTES:
         return "the policies hide which keys changed, or keep only some nodes"
-    if wanted.slides_every is not None:
-        return "its keys change"
     return "" if stays(rule, scenario.blocks) else "its keys were crafted, expire or go with their publisher"
 
 

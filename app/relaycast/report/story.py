@@ -103,7 +103,7 @@ def _warm_up_sentence(run: Outcome) -> str:
 
 def _inline_sentence(run: Outcome) -> str:
     """Return what values one byte over the inline limit cost, if any publisher has such."""
-    found = [(it, hint) for it in run.publishers if (hint := inline_hint(it.sizes or 0))]
+    found = [(it, hint) for it in run.publishers if (hint := inline_hint(it.sizes))]
     if not found:
         return ""
     publisher, hint = found[0]

@@ -80,7 +80,8 @@ def print_readers(readers: Sequence["ReaderCost"], sizes: Mapping[int, "ValueByt
     print_table(out, READER_COLUMNS, rows, right=READER_COLUMNS[2:])
     out.print()
     for it in shown:
-        out.print(_reader_sentence(it), markup=False)
+        if it.subscriptions:
+            out.print(_reader_sentence(it), markup=False)
     if len(readers) > len(shown):
         out.print(f"... and {len(readers) - len(shown)} more readers, all with --json")
     for line in [f"{_title(it)}: no formula for {reason}" for it in shown for reason in it.without_formula]:
@@ -106,10 +107,11 @@ def _reader_sentence(it: "ReaderCost") -> str:
         verdict = "changes their size by less than 1%"
     else:
         verdict = f"makes them {abs(it.saved):.1%} {'smaller' if it.saved > 0 else 'larger'}"
+    least = "at least " if it.without_formula else ""
+    averages = f"{it.with_cache_bytes:,} bytes on average with the node cache, {it.without_cache_bytes:,} without it"
     return (
-        f"{_title(it)}: the relay proof of its first block has {it.first_proof_bytes:,} bytes. Later blocks carry "
-        f"{it.with_cache_bytes:,} bytes on average with the node cache, {it.without_cache_bytes:,} without it: the "
-        f"cache {verdict}."
+        f"{_title(it)}: the relay proof of its first block has {least}{it.first_proof_bytes:,} bytes. Later blocks "
+        f"carry {averages}: the cache {verdict}."
     )
 
 
