@@ -33,13 +33,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.enviro
 ONE_SPARK = "spark"
 """What the files share whose tests take the fixture of a Spark session."""
 
-ONE_SUITE = "conformance suite"
-"""What the files share whose tests read an exported suite of vectors."""
-
 SECONDS_OF_A_TEST = 0.03
 SECONDS_OF_A_FILE = {
     ONE_SPARK: 45,
-    ONE_SUITE: 24,
     "app/test_digests.py": 17,
     "app/test_attack.py": 13,
     "app/test_command_line.py": 11,
@@ -102,14 +98,12 @@ SECONDS_OF_A_SLOW_FILE = {
     "app/test_wheel.py": 37,
     "wasm/test_hostile_arguments.py": 35,
     "wamp_clients/test_clients.py": 34,
-    "app/test_vectors.py": 33,
     "spark/test_early_kill.py": 30,
     "app/test_trie_engines.py": 25,
     "trie/test_standing.py": 23,
     "clients/test_polkadot_js.py": 21,
     "clients/test_real_runtimes.py": 19,
     "clients/test_substrate_interface.py": 19,
-    "pallets/test_broadcaster_machine.py": 18,
     "clients/test_guide.py": 17,
     "pallets/test_oversize_nodes.py": 17,
     "clients/test_async_substrate_interface.py": 16,
@@ -160,7 +154,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     known = SECONDS_OF_A_FILE if "slow" not in chosen or "not slow" in chosen else SECONDS_OF_A_SLOW_FILE
 
     def seconds(place: str) -> float:
-        name = place if place in {ONE_SPARK, ONE_SUITE} else Path(place).relative_to(folder).as_posix()
+        name = place if place == ONE_SPARK else Path(place).relative_to(folder).as_posix()
         return known.get(name, SECONDS_OF_A_TEST * tests[place])
 
     order = sorted(range(len(items)), key=lambda at: (-seconds(places[at]), places[at]))
@@ -187,7 +181,7 @@ def _place_of(file: Path) -> str:
     text = file.read_text()
     if 'spark: "SparkSession"' in text or 'usefixtures("spark")' in text:
         return ONE_SPARK
-    return ONE_SUITE if "conformance_suite: Path" in text else str(file)
+    return str(file)
 
 
 @pytest.fixture
@@ -203,8 +197,8 @@ def cases(request: pytest.FixtureRequest) -> list[Case]:
 @pytest.fixture(scope="session")
 def conformance_suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of an exported suite; tests that change it take a copy."""
-    from relaycast.vectors.suite import export  # noqa: PLC0415 - few tests need it
+    from relaycast.cli.vectors import exported  # noqa: PLC0415 - few tests need it
 
     folder = tmp_path_factory.mktemp("exported") / "suite"
-    export(folder)
+    exported(folder)
     return folder

@@ -106,7 +106,7 @@ def _status(title: str, found: list[Claim]) -> str:
 
 def _claims_of(file: Path) -> Iterator[Claim]:
     text = file.read_text()
-    if "mark.scenario(" not in text:
+    if "mark.scenario(" not in text and "@yields(" not in text:
         return
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -116,12 +116,14 @@ def _claims_of(file: Path) -> Iterator[Claim]:
 
 
 def _scenarios(node: ast.FunctionDef | ast.ClassDef) -> Iterator[str]:
-    """Yield the texts of ``scenario(...)`` markers in the decorators, those of single parameters too."""
-    for decorator in node.decorator_list:
-        for call in ast.walk(decorator):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "scenario":
-                for argument in call.args:
-                    yield ast.literal_eval(argument)
+    """Yield the scenarios of a test: those of its markers, or those that its vectors name as their source."""
+    calls = [call for decorator in node.decorator_list for call in ast.walk(decorator) if isinstance(call, ast.Call)]
+    if any(isinstance(call.func, ast.Name) and call.func.id == "yields" for call in calls):
+        calls += [call for line in node.body for call in ast.walk(line) if isinstance(call, ast.Call)]
+    for call in calls:
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        if name in {"scenario", "executes"} and isinstance(call.args[0], ast.Constant):
+            yield ast.literal_eval(call.args[0])
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from relaycast_pallets import (
 from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_pallets.frame.well_known_keys import ACTIVE_CONFIG
 from relaycast_pallets.parachain_system.relay_proof_request import Child
-from relaycast_trie import CHILD_STORAGE_PREFIX, StorageProof
+from relaycast_trie import StorageProof
 from relaycast_xcm import ParaId
 
 A, B, C, D, E = keys(5)
@@ -79,17 +79,6 @@ def test_the_collected_proof_covers_static_keys_and_every_subscribed_key() -> No
     top = collected.verify(parent.state_root, collator.parachain.parachain_system.static_keys())
     assert top.values[ACTIVE_CONFIG] is not None
     assert len(top.values) == len(static_relay_keys(ParaId(SUBSCRIBER))) == 13
-
-
-@pytest.mark.scenario("Relay Proof Collection / Child trie key derivation")
-def test_publishers_and_subscribers_name_a_child_trie_alike() -> None:
-    net = network()
-    run(net, 3)
-    name = b"pubsub\xe8\x03\x00\x00"
-    assert derive_child_info(ParaId(SYSTEM)).storage_key == name
-    assert net.relay_chain.state.get(CHILD_STORAGE_PREFIX + name) is not None
-    asked = net.parachains[ParaId(SUBSCRIBER)].subscriber.relay_keys()
-    assert {key.storage_key for key in asked if isinstance(key, Child)} == {name}
 
 
 def test_keys_that_are_not_there_are_proven_absent() -> None:

@@ -52,14 +52,17 @@ DIRECT_TESTS: dict[str, tuple[str, ...]] = {
     ),
     f"{_PALLETS}/subscriber/pallet.py": _tests(
         "pallets",
-        *("subscriber", "chosen_subscriptions", "subscription", "left_publishers", "trie_depth_limit"),
+        *("subscriber", "chosen_subscriptions", "subscription", "left_publishers", "subscription_changes"),
+        "trie_depth_limit",
         *(*_PROCESSING, "carried_metering", "callback_meter"),
     ),
     f"{_PALLETS}/subscriber/told_keys.py": _tests("pallets", "deletion_told", "deletion_switched"),
     f"{_PALLETS}/subscriber/turns.py": _tests("pallets", "turns", "proof_processing_cursor", "interrupted_passes"),
     f"{_PALLETS}/subscriber/cache_limit.py": _tests("pallets", "cache_limit", "policies"),
     f"{_PALLETS}/subscriber/carried_pass.py": _tests("pallets", "carried_metering", "policies", "subscription_limits"),
-    f"{_PALLETS}/subscriber/storage.py": _tests("pallets", "subscriber", "left_publishers", "interrupted_passes"),
+    f"{_PALLETS}/subscriber/storage.py": _tests(
+        "pallets", "subscriber", "left_publishers", "subscription_changes", "interrupted_passes"
+    ),
     "collator/relaycast_collator/chains.py": _tests("collator", "network", "outbox", "messages", "end_to_end"),
     f"{_PALLETS}/broadcaster/pallet.py": _tests(
         "pallets", "publish", "registration", "deregistration", "delete_keys", "ttl_expiration"

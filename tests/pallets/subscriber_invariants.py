@@ -30,10 +30,11 @@ Wanted = tuple[ParaId, SubscribedKey]
 
 
 def one_pass_in_both_modes(block: Block) -> None:
-    """Invariant 1: PRUNE and VERIFY read the same nodes, consume the same weight, set the same cursor."""
+    """Invariant 1: PRUNE and VERIFY read the same nodes, consume and find the same, set the same cursor."""
     assert block.pruning.reads == block.result.reads
     assert block.pruning.consumed == block.result.consumed
     assert block.pruning.turn == block.result.turn
+    assert [change.deleted for change in block.pruning.changes] == [change.deleted for change in block.result.changes]
 
 
 def within_the_limit(block: Block) -> None:

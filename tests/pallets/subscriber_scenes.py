@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import replace
-from typing import Any
 
 from pallets.subscriber_invariants import ChangesTold, all_hold, nothing_is_lost, refused
 from pallets.subscriber_world import ALPHA, BETA, OTHER_PUBLIC, PUBLIC, World, keys, path_key, staircase
@@ -56,40 +55,6 @@ def grow_deep(world: World) -> None:
     assert (BETA, keys(3)[0]) in world.handler.values
 
 
-def grow_slowly(world: World) -> None:
-    """A trie that becomes too deep from below, one level a block."""
-    steps, told = staircase(20), ChangesTold()
-    world.subscribe(ALPHA, steps[:1])
-    world.publish(ALPHA, [steps[0], *steps[-6:]], bytes(40))
-    for number in range(14, 1, -1):
-        all_hold(world, world.block(), told)
-        world.publish(ALPHA, [steps[number - 1]], bytes(40))
-
-
-def share_a_leaf(world: World) -> None:
-    """One key takes the value of another whose leaf has the same bytes."""
-    first, second = path_key("1"), path_key("2")
-    world.subscribe(ALPHA, [first, second])
-    world.publish(ALPHA, [first], bytes(40))
-    world.publish(ALPHA, [second], bytes(41))
-    told = ChangesTold()
-    all_hold(world, world.block(), told)
-    entry = world.entry(ALPHA, first)
-    assert entry is not None
-    world.relay.child(world.relay.children()[0]).put(second, entry)
-    all_hold(world, world.block(), told)
-
-
-def split_a_path(world: World) -> None:
-    """A key comes that nobody wants and puts a branch above others."""
-    world.subscribe(ALPHA, [path_key("00a"), path_key("00b")])
-    world.publish(ALPHA, world.handler.wanted[ALPHA], bytes(40))
-    told = ChangesTold()
-    all_hold(world, world.block(), told)
-    world.publish(ALPHA, [path_key("01")], bytes(40))
-    all_hold(world, world.block(), told)
-
-
 def pad(world: World) -> None:
     """A collator adds as many foreign nodes as cached ones are read."""
     world.subscribe(ALPHA, keys(20))
@@ -103,20 +68,3 @@ def pad(world: World) -> None:
     assert cached
     cause = refused(world, lambda honest: replace(honest, relay_chain_state=honest.relay_chain_state + junk)).cause
     assert isinstance(cause, UnusedNodes)
-
-
-def hide_a_publisher(world: World) -> None:
-    """A collator leaves out the last node on the way to a child root, and all below it."""
-    for publisher in (ALPHA, BETA):
-        world.subscribe(publisher, keys(3))
-        world.publish(publisher, keys(3), str(publisher).encode())
-    world.seal()
-    _, result = world.prune()
-    tops = [read for read in result.reads if read.source.value == "relay_top"]
-    below = {read.node_hash for read in result.reads if read.publisher == BETA}
-    gone = {world.relay_nodes()[node_hash] for node_hash in below | {tops[-1].node_hash}}
-
-    def hide(honest: Any) -> Any:
-        return replace(honest, relay_chain_state=tuple(node for node in honest.relay_chain_state if node not in gone))
-
-    refused(world, hide)

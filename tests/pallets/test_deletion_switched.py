@@ -32,16 +32,13 @@ def test_switched_on_in_mid_run_keys_dealt_with_count_as_delivered(upgrade: Call
     assert bits(world) == "10100000"
 
 
-@pytest.mark.parametrize("upgrade", [switch, switch_unmigrated])
-def test_switched_on_while_a_first_pass_is_interrupted_only_keys_dealt_with_count(
-    upgrade: Callable[[World, Policies], None],
-) -> None:
+def test_switched_on_while_a_first_pass_is_interrupted_only_keys_dealt_with_count() -> None:
     world = World()
     world.subscribe(ALPHA, K)
     world.publish(ALPHA, K, bytes(100))
     first = world.block(1_000)
     assert 0 < len(first.called) < len(K)
-    upgrade(world, TOLD)
+    switch(world, TOLD)
     world.delete(ALPHA, K)
     assert world.block().deleted == tuple(first.called)
 

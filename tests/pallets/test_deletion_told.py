@@ -1,12 +1,32 @@
 """Deletions told (policy ``Told``): a callback without a value for each delivered key that is proven absent, once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pallets.block_vectors import (
+    SMALL,
+    A,
+    About,
+    B,
+    BlockVector,
+    C,
+    D,
+    E,
+    SmallNetwork,
+    aside,
+    costs,
+    deleted,
+    keys,
+    of_bytes,
+    path_key,
+    stopped_at,
+    told,
+)
 from pallets.subscriber_mutants import (
     forget_what_was_delivered_with_the_cache,
     keep_bits_where_keys_move,
@@ -16,10 +36,9 @@ from pallets.subscriber_mutants import (
     tell_where_the_old_trie_had_it,
 )
 from pallets.subscriber_world import ALPHA, BETA, FREE_READS, PUBLIC, K, Recorder, World, staircase
-from pallets.told_world import TOLD, bits, clear_both_twice, clear_cache, clear_root, told_world
+from pallets.told_world import TOLD, bits, clear_cache, told_world
 from relaycast_pallets import (
     CombinedHandlers,
-    DataDeleted,
     Origin,
     Panic,
     Policies,
@@ -30,12 +49,233 @@ from relaycast_pallets import (
     derive_child_info,
 )
 from relaycast_pallets.subscriber.delivered_keys import bitmap_of, keys_in
-from relaycast_pallets.subscriber.policies import Silent
 from relaycast_pallets.subscriber.subscription import Subscriptions
-from relaycast_trie.scale import encode_bytes
 from relaycast_xcm.primitives import ParaId, Weight
+from vector_fields import VectorSource
+from yielded_vectors import yields
 
 ROOT = Origin.root()
+
+
+ABC, ABCD = [A, B, C], [A, B, C, D]
+TELLS = {"deletion": "told"}
+CHANGES = [("added", ABCD), ("removed", [B, C]), ("others", [D, E])]
+"""Other subscriptions of a reader that follows three keys."""
+
+
+def about(name: str, why: str) -> About:
+    return About(f"deletions/{name}", why, VectorSource(invariant=3))
+
+
+def follower() -> SmallNetwork:
+    """Return a network whose subscriber has seen the first three keys of a publisher that has four."""
+    network = SmallNetwork(policies=TELLS)
+    network.subscribe(ALPHA, ABC)
+    for each in ABCD:
+        network.publish(ALPHA, [each], each)
+    network.block(about("before", "what comes first"))
+    return network
+
+
+@yields("subscriber/deletions")
+def test_a_delivered_key_that_is_deleted_is_reported_once_and_behind_the_values() -> Iterator[BlockVector]:
+    network = SmallNetwork(policies=TELLS)
+    network.subscribe(ALPHA, ABC)
+    network.publish(ALPHA, [A, B], b"value")
+    yield network.block(about("key/first", "first sight: a bit for each delivered key; the absent one is not told"))
+    network.delete(ALPHA, [A])
+    network.publish(ALPHA, [B], b"newer")
+    block = network.block(about("key/deleted", "a delivered key is deleted: told behind the values of its publisher"))
+    assert (told(block), deleted(block)) == ([B], [A])
+    yield block
+    network.publish(ALPHA, [D], b"foreign")
+    block = network.block(about("key/once", "a deletion is told once"))
+    assert not deleted(block)
+    yield block
+    network.publish(ALPHA, [A, C], b"back")
+    yield network.block(about("key/back", "the key comes back, with another that was never there"))
+    network.delete(ALPHA, ABCD)
+    block = network.block(
+        about("key/all", "the child trie goes: every delivered key is told, in the order of the keys")
+    )
+    assert deleted(block) == ABC
+    yield block
+    yield network.block(about("key/nothing", "the child trie is still absent: nothing is told"))
+    network.publish(ALPHA, [B], b"anew")
+    yield network.block(about("key/anew", "the child trie is back"))
+
+
+@yields("subscriber/deletions")
+def test_keys_proven_absent_before_a_pass_stops_are_reported_and_the_others_in_the_next_block() -> Iterator[
+    BlockVector
+]:
+    network = follower()
+    network.delete(ALPHA, [A, C])
+    network.publish(ALPHA, [B], b"changed" * 8)
+    network.seal()
+    paid = costs(network.honest(about("", ""), seal=False))
+    for number, proof_size in enumerate((paid[-1] - 1, paid[-2], paid[len(paid) // 2])):
+        branch = aside(network)
+        cut = about(f"cut-short/{number}", "what was proven absent before the stop is told, the rest waits")
+        yield branch.block(cut, budget=of_bytes(proof_size), seal=False)
+        yield branch.block(about(f"cut-short/{number}-rest", "the rest is told, nothing twice"), seal=False)
+
+
+@yields("subscriber/deletions")
+def test_where_the_child_trie_is_gone_the_keys_before_the_cursor_wait() -> Iterator[BlockVector]:
+    network = follower()
+    network.subscribe(BETA, [A])
+    network.publish(BETA, [A], b"beta" * 20)
+    network.publish(ALPHA, ABC, b"next" * 10)
+    network.seal()
+    yield stopped_at(network, about("cursor/first", "a pass stops inside of a publisher"), B)
+    network.delete(ALPHA, ABCD)
+    network.seal()
+    paid = costs(network.honest(about("", ""), seal=False))
+    short = about("cursor/absent", "the child trie is gone: keys from the cursor on are told, those before it wait")
+    yield network.block(short, budget=of_bytes(paid[-1] - 1), seal=False)
+    yield network.block(about("cursor/rest", "the keys before the cursor are told"), seal=False)
+
+
+@yields("subscriber/deletions")
+@pytest.mark.parametrize(("name", "wanted"), [*CHANGES, ("dropped", [])])
+def test_deletions_of_delivered_keys_that_are_still_wanted_are_reported_while_the_subscription_changes(
+    name: str, wanted: list[SubscribedKey]
+) -> Iterator[BlockVector]:
+    network = follower()
+    network.delete(ALPHA, [A, C])
+    network.subscribe(ALPHA, wanted)
+    what = f"keys are deleted while the subscription changes ({name})"
+    block = network.block(about(f"subscription/{name}", what))
+    assert deleted(block) == [each for each in (A, C) if each in wanted]
+    yield block
+    network.subscribe(ALPHA, ABC)
+    network.delete(ALPHA, [B])
+    back = about(f"subscription/{name}-back", "the first subscription comes back, another key is deleted")
+    block = network.block(back)
+    assert deleted(block) == [each for each in [B] if each in wanted]
+    yield block
+
+
+@yields("subscriber/deletions")
+@pytest.mark.parametrize("name", ["clear_stored_roots", "clear_publisher_cache"])
+def test_delivered_keys_are_still_known_after_a_call_that_clears(name: str) -> Iterator[BlockVector]:
+    network, slug = follower(), name.replace("_", "-")
+    call = (name, int(ALPHA))
+    yield network.block(about(f"calls/{slug}", f"{name}: what was delivered is still known"), calls=(call, call))
+    network.delete(ALPHA, [A])
+    yield network.block(about(f"calls/{slug}-deleted", f"a key is deleted after {name}: it is told"))
+
+
+@yields("subscriber/deletions")
+def test_the_deletion_of_an_entry_that_could_not_be_decoded_is_not_reported() -> Iterator[BlockVector]:
+    network = SmallNetwork(policies=TELLS, config=msgspec.structs.replace(SMALL, max_trie_depth=4))
+    network.subscribe(ALPHA, [A, B])
+    network.publish(ALPHA, [A], b"value")
+    network.write(ALPHA, B, b"\xff")
+    yield network.block(about("undecodable/first", "what is no entry is not delivered"))
+    network.delete(ALPHA, [B])
+    yield network.block(about("undecodable/deleted", "its deletion is not told"))
+    network = SmallNetwork(policies=TELLS)
+    network.subscribe(ALPHA, [A, B])
+    network.publish(ALPHA, [A], b"value")
+    network.write(ALPHA, B, b"")
+    yield network.block(about("undecodable/empty", "no bytes are no entry, and yet the key is not absent"))
+    network.publish(ALPHA, [B], b"value")
+    yield network.block(about("undecodable/repaired", "the first entry in its place is delivered"))
+
+
+@yields("subscriber/deletions")
+def test_a_publisher_that_is_disabled_reports_no_deletion() -> Iterator[BlockVector]:
+    network = SmallNetwork(policies=TELLS, config=msgspec.structs.replace(SMALL, max_trie_depth=3))
+    network.subscribe(ALPHA, [path_key("0"), path_key("f")])
+    network.publish(ALPHA, [path_key("0"), path_key("f")], b"value")
+    network.block(about("", ""))
+    network.delete(ALPHA, [path_key("0")])
+    network.publish(ALPHA, staircase(4, subscribed=path_key("f")), b"deep")
+    yield network.block(about("disabled", "a publisher that is disabled tells no deletion"))
+
+
+@yields("subscriber/deletions")
+def test_keys_dealt_with_count_as_delivered_where_the_policy_comes_in_mid_run() -> Iterator[BlockVector]:
+    for name in ("settled", "interrupted"):
+        network = SmallNetwork()
+        network.subscribe(ALPHA, ABC)
+        for each in ABCD:
+            network.publish(ALPHA, [each], each)
+        network.seal()
+        if name == "settled":
+            network.block(about("", ""), seal=False)
+        else:
+            stopped_at(network, about("", ""), B)
+        network.policies = TELLS
+        network.delete(ALPHA, [A, C])
+        why = "the policy comes in mid-run: keys that were dealt with count as delivered"
+        yield network.block(about(f"switched-on/{name}", f"{why} ({name})"))
+
+
+@yields("subscriber/deletions")
+def test_where_the_policy_comes_in_mid_run_no_bitmap_is_written_before_a_wanted_key_changes() -> Iterator[BlockVector]:
+    for name, foreign in (("unchanged", []), ("foreign", [D])):
+        network = SmallNetwork()
+        network.subscribe(ALPHA, ABC)
+        network.publish(ALPHA, ABCD, b"value")
+        network.block(about("", ""))
+        network.policies = TELLS
+        network.publish(ALPHA, foreign, b"foreign")
+        why = f"the policy comes in mid-run and nothing of it is told ({name}): no bitmap is written yet"
+        yield network.block(about(f"left-alone/{name}", why))
+    network, absent = SmallNetwork(), path_key("10")
+    network.subscribe(ALPHA, [path_key("0"), absent])
+    network.publish(ALPHA, [path_key(name) for name in ("0", "11", "12")], bytes(20))
+    network.seal()
+    stopped_at(network, about("", ""), absent)
+    network.policies = TELLS
+    why = "bases without a root, and a rest without a change: no bitmap is written yet"
+    yield network.block(about("left-alone/interrupted", why))
+
+
+@yields("subscriber/deletions")
+def test_a_bitmap_of_zeros_stays() -> Iterator[BlockVector]:
+    network = SmallNetwork(policies=TELLS)
+    network.subscribe(ALPHA, [A, B])
+    network.publish(ALPHA, [D], b"foreign")
+    yield network.block(about("zeros/first", "a publisher without a wanted key: a bitmap of zeros"))
+    clear = [("clear_stored_roots", int(ALPHA))]
+    yield network.block(about("zeros/cleared", "its root is cleared: the bitmap of zeros stays"), calls=clear)
+    yield network.block(about("zeros/waits", "the pass does not come to it: the bitmap stays"), budget=of_bytes(0))
+    yield network.block(about("zeros/read", "the pass comes to it"))
+    network = SmallNetwork(policies=TELLS, config=msgspec.structs.replace(SMALL, max_trie_depth=3))
+    network.subscribe(ALPHA, [path_key("0"), path_key("f")])
+    network.publish(ALPHA, [path_key("8")], b"foreign")
+    network.block(about("", ""))
+    network.publish(ALPHA, [path_key("0"), *staircase(4, subscribed=path_key("f"))], b"deep")
+    yield network.block(about("zeros/disabled", "a publisher with a root is disabled: its bitmap of zeros stays"))
+
+
+@yields("subscriber/deletions")
+def test_the_bitmap_follows_the_keys_of_a_publisher_that_the_pass_does_not_come_to() -> Iterator[BlockVector]:
+    for name, wanted in CHANGES:
+        network = follower()
+        network.delete(ALPHA, [A, C])
+        network.subscribe(ALPHA, wanted)
+        why = f"the subscription changes ({name}), no byte is left: the bitmap follows the keys"
+        yield network.block(about(f"not-come-to/{name}", why), budget=of_bytes(0))
+        yield network.block(about(f"not-come-to/{name}-rest", "what was delivered and is still wanted is told"))
+
+
+@yields("subscriber/deletions")
+def test_the_bitmap_is_as_many_whole_bytes_as_its_keys_need() -> Iterator[BlockVector]:
+    for count in (8, 9):
+        network, wanted = SmallNetwork(policies=TELLS), keys(count)
+        network.subscribe(ALPHA, wanted)
+        network.publish(ALPHA, [*wanted[1:4], *wanted[6:]], b"value")
+        yield network.block(about(f"bitmap/{count}", f"the bitmap of {count} keys"))
+        network.delete(ALPHA, [wanted[2], wanted[-1]])
+        yield network.block(about(f"bitmap/{count}-deleted", f"two of {count} keys are deleted, the last among them"))
+
+
+# Worlds
 
 
 class Deaf:
@@ -64,75 +304,12 @@ def test_a_key_that_never_existed_is_not_reported_as_deleted() -> None:
     assert world.block().deleted == ((ALPHA, K[0]),)
 
 
-def test_a_deleted_key_is_told_once() -> None:
-    world = told_world()
-    world.delete(ALPHA, K[1:2])
-    assert world.block().deleted == ((ALPHA, K[1]),)
-    assert world.system.events.of(DataDeleted) == [DataDeleted(ALPHA, K[1])]
-    assert world.subscriber.delivered.deletions == [(ALPHA, K[1])]
-    world.publish(ALPHA, K[:1], b"another change")
-    assert world.block().deleted == ()
-    assert bits(world) == "10100000"
-
-
-def test_values_come_before_deletions_and_both_in_the_order_of_the_keys() -> None:
-    world = told_world(wanted=6)
-    world.delete(ALPHA, [K[4], K[0]])
-    world.publish(ALPHA, [K[3], K[1]], b"new")
-    block = world.block()
-    assert block.called == [(ALPHA, K[1]), (ALPHA, K[3])]
-    assert block.deleted == ((ALPHA, K[0]), (ALPHA, K[4]))
-    names = [type(event).__name__ for event in world.system.events]
-    assert names == ["DataProcessed", "DataProcessed", "DataDeleted", "DataDeleted"]
-
-
 def test_what_the_handler_returns_is_weighed() -> None:
     world = told_world()
     world.handler.weight = Weight(5, 7)
     world.delete(ALPHA, K[:2])
     world.block()
     assert world.subscriber.delivered.weight == Weight(10, 14)
-
-
-def test_silent_tells_nothing_and_writes_nothing() -> None:
-    world = told_world(policies=Policies(deletion=Silent()))
-    world.delete(ALPHA, K[1:2])
-    assert world.block().deleted == ()
-    world.delete(ALPHA, K)
-    assert world.block().deleted == ()
-    assert not list(world.storage.delivered_keys.items())
-
-
-def test_the_last_key_takes_the_trie_along_and_all_are_told() -> None:
-    world = told_world(ALPHA, BETA)
-    world.delete(ALPHA, K)
-    assert world.block().deleted == tuple((ALPHA, key) for key in K[:3])
-    assert bits(world) is None, "nothing is known of the publisher, nothing is delivered"
-    assert world.block().deleted == ()
-
-
-def test_a_publisher_that_comes_back_is_told_anew() -> None:
-    world = told_world()
-    world.delete(ALPHA, K)
-    world.block()
-    world.publish(ALPHA, K[1:2], b"again")
-    assert world.block().called == [(ALPHA, K[1])]
-    assert bits(world) == "01000000"
-    world.delete(ALPHA, K)
-    assert world.block().deleted == ((ALPHA, K[1]),)
-
-
-def test_a_key_that_was_never_delivered_is_not_told() -> None:
-    world = World(policies=TOLD)
-    world.subscribe(ALPHA, K[:3])
-    world.publish(ALPHA, K[3:], b"others")
-    assert world.block().deleted == ()
-    assert bits(world) == "00000000", "dealt with, and none of them delivered"
-    world.publish(ALPHA, K[:2], b"brief")
-    world.seal()
-    world.delete(ALPHA, K[:2])
-    world.publish(ALPHA, K[4:5], b"changes the root")
-    assert world.block().deleted == ()
 
 
 def test_an_entry_that_is_no_entry_is_not_delivered_and_its_deletion_is_not_told() -> None:
@@ -146,69 +323,12 @@ def test_an_entry_that_is_no_entry_is_not_delivered_and_its_deletion_is_not_told
     assert world.block().deleted == ((ALPHA, K[0]),), "the handler still had the first key's value"
 
 
-@pytest.mark.parametrize("room", [900, 1_000, 1_200])
-def test_over_many_small_blocks_each_deletion_is_told_once(room: int) -> None:
-    world = told_world(ALPHA, BETA, wanted=8)
-    for publisher in (ALPHA, BETA):
-        world.delete(publisher, K[:8:2])
-        world.publish(publisher, K[1:8:2], bytes(60))
-    world.seal()
-    blocks = [world.block(room, seal=False) for _ in range(30)]
-    told = [it for block in blocks for it in block.deleted]
-    assert sorted(told) == sorted((publisher, key) for publisher in (ALPHA, BETA) for key in K[:8:2])
-    assert sum(not block.result.is_complete for block in blocks) > 2
-    assert blocks[-1].result.is_complete
-
-
-@pytest.mark.parametrize("clear", [clear_cache, clear_root, clear_both_twice])
-def test_what_is_deleted_while_roots_and_caches_are_cleared_is_told(clear: Callable[[World], None]) -> None:
-    world = told_world()
-    clear(world)
-    world.delete(ALPHA, K[1:2])
-    block = world.block()
-    assert block.called == [(ALPHA, K[0]), (ALPHA, K[2])]
-    assert block.deleted == ((ALPHA, K[1]),)
-    assert bits(world) == "10100000"
-
-
 def test_a_cleared_publisher_that_leaves_is_forgotten_altogether() -> None:
     world = told_world()
     clear_cache(world)
     world.subscribe(ALPHA, [])
     world.block()
     assert world.kept() == {}
-
-
-def test_keys_that_are_subscribed_besides_leave_the_others_delivered() -> None:
-    world = told_world()
-    world.subscribe(ALPHA, K[4:7])
-    world.block()
-    world.subscribe(ALPHA, [*K[4:7], K[1], K[2], K[8]])
-    world.delete(ALPHA, [K[2], K[5]])
-    block = world.block()
-    assert block.called == [(ALPHA, K[1]), (ALPHA, K[8])]
-    assert block.deleted == ((ALPHA, K[5]),)
-    assert bits(world) == "10101100"
-
-
-def test_a_key_that_is_not_wanted_for_a_block_is_subscribed_anew() -> None:
-    world = told_world(wanted=3)
-    world.subscribe(ALPHA, K[1:3])
-    world.block()
-    assert bits(world) == "11000000"
-    world.delete(ALPHA, [K[0], K[2]])
-    world.subscribe(ALPHA, K[:3])
-    assert world.block().deleted == ((ALPHA, K[2]),)
-
-
-def test_a_publisher_that_leaves_takes_its_item_along() -> None:
-    world = told_world(ALPHA, BETA)
-    world.subscribe(ALPHA, [])
-    world.block()
-    assert (bits(world), bits(world, BETA)) == (None, "11100000")
-    world.delete(ALPHA, K)
-    world.subscribe(ALPHA, K[:3])
-    assert world.block().deleted == ()
 
 
 def test_what_a_disabled_publisher_deletes_is_told_when_it_is_enabled() -> None:
@@ -261,15 +381,6 @@ def test_of_combined_handlers_those_are_told_that_subscribe_to_the_key() -> None
     assert (first.deleted, second.deleted) == ([(ALPHA, K[1])], [(ALPHA, K[1]), (ALPHA, K[2])])
 
 
-def test_the_item_is_a_bounded_vec_of_bits() -> None:
-    world = World(policies=TOLD)
-    world.subscribe(ALPHA, K[:9])
-    world.publish(ALPHA, [K[0], K[3], K[8]])
-    world.block()
-    item = world.storage.delivered_keys.storage_key(ALPHA)
-    assert world.state.get(item) == encode_bytes(b"\x09\x01")
-
-
 @given(st.sets(st.binary(min_size=32, max_size=32), max_size=40), st.data())
 def test_bits_stand_for_the_keys_that_they_were_made_of(drawn: set[bytes], data: st.DataObject) -> None:
     every = sorted(map(SubscribedKey, drawn))
@@ -289,30 +400,35 @@ def test_telling_reads_nothing_more_of_the_relay_chain(
         world.subscribe(ALPHA, K)
         world.publish(ALPHA, K, bytes(60))
     for number, (deletes, some) in enumerate(changes):
-        silent, told = worlds
+        silent, telling = worlds
         for world in worlds:
             if deletes:
                 world.delete(ALPHA, some)
             else:
                 world.publish(ALPHA, some, b"%d" % number)
-        assert silent.block(room).result.reads == told.block(room).result.reads
-        assert silent.handler.calls == told.handler.calls
-        assert silent.storage.previous_roots() == told.storage.previous_roots()
+        assert silent.block(room).result.reads == telling.block(room).result.reads
+        assert silent.handler.calls == telling.handler.calls
+        assert silent.storage.previous_roots() == telling.storage.previous_roots()
 
 
 MUTANTS: list[tuple[Callable[[pytest.MonkeyPatch], None], Callable[[], None]]] = [
-    (tell_every_absent_key, test_a_key_that_was_never_delivered_is_not_told),
+    (tell_every_absent_key, test_a_delivered_key_that_is_deleted_is_reported_once_and_behind_the_values),
     (
         tell_where_the_old_trie_had_it,
-        lambda: test_what_is_deleted_while_roots_and_caches_are_cleared_is_told(clear_root),
+        lambda: test_delivered_keys_are_still_known_after_a_call_that_clears("clear_stored_roots"),
     ),
-    (tell_no_deletion_without_the_trie, test_the_last_key_takes_the_trie_along_and_all_are_told),
-    (remember_deletions_as_delivered, test_a_deleted_key_is_told_once),
+    (tell_no_deletion_without_the_trie, test_a_delivered_key_that_is_deleted_is_reported_once_and_behind_the_values),
+    (remember_deletions_as_delivered, test_a_delivered_key_that_is_deleted_is_reported_once_and_behind_the_values),
     (
         forget_what_was_delivered_with_the_cache,
-        lambda: test_what_is_deleted_while_roots_and_caches_are_cleared_is_told(clear_cache),
+        lambda: test_delivered_keys_are_still_known_after_a_call_that_clears("clear_publisher_cache"),
     ),
-    (keep_bits_where_keys_move, test_keys_that_are_subscribed_besides_leave_the_others_delivered),
+    (
+        keep_bits_where_keys_move,
+        lambda: test_deletions_of_delivered_keys_that_are_still_wanted_are_reported_while_the_subscription_changes(
+            "removed", [B, C]
+        ),
+    ),
 ]
 
 

@@ -2,13 +2,12 @@
 
 import pytest
 
-from pallets.subscriber_invariants import callbacks_within_the_limit, one_pass_in_both_modes
+from pallets.subscriber_invariants import callbacks_within_the_limit
 from pallets.subscriber_mutants import count_no_deletions
 from pallets.subscriber_world import ALPHA, BETA, K, path_key, staircase
-from pallets.told_reader import both_modes_tell_the_same
 from pallets.told_world import TOLD
 from pallets.weighing_world import WeighingWorld, micros
-from relaycast_pallets import CallbackBeyondLimit, CallbackOverweight, StopCause, SubscribedKey
+from relaycast_pallets import CallbackBeyondLimit
 from relaycast_xcm.primitives import ParaId
 
 
@@ -23,26 +22,6 @@ def weighing(limit: int, *, publishers: tuple[ParaId, ...] = (ALPHA,)) -> Weighi
     world.system.events.take()
     world.allow(micros(limit))
     return world
-
-
-@pytest.mark.parametrize("gone", [K, K[:9]], ids=["the whole trie", "all keys but one"])
-def test_deletions_wait_where_the_callbacks_of_a_block_weigh_enough(gone: list[SubscribedKey]) -> None:
-    world = weighing(4)
-    told: list[tuple[ParaId, SubscribedKey]] = []
-    world.delete(ALPHA, gone)
-    for count in (4, 4, len(gone) - 8):
-        block = world.block()
-        assert len(block.deleted) == count
-        one_pass_in_both_modes(block)
-        both_modes_tell_the_same(block)
-        callbacks_within_the_limit(world, block)
-        told += block.deleted
-        if len(told) < len(gone):
-            assert block.result.stopped_by is block.pruning.stopped_by is StopCause.CALLBACKS
-            assert block.result.cursor == (ALPHA, K[len(told)])
-    assert told == [(ALPHA, key) for key in gone]
-    assert block.result.is_complete
-    assert not world.block().deleted
 
 
 def test_values_and_deletions_share_the_limit() -> None:
@@ -76,16 +55,6 @@ def test_a_deletion_that_never_fits_is_passed_over_and_stays_owed() -> None:
     assert CallbackBeyondLimit(ALPHA, K[1], micros(9), micros(3)) in world.system.events.of(CallbackBeyondLimit)
     world.allow(micros(9))
     assert [it for _ in range(2) for it in world.block().deleted] == [(ALPHA, K[1])]
-
-
-def test_a_deletion_that_weighs_more_than_it_declared_is_told_and_charged() -> None:
-    world = weighing(10)
-    world.weigher.used = micros(3)
-    world.delete(ALPHA, K[:2])
-    world.block()
-    assert world.subscriber.delivered.weight == micros(6)
-    overweight = [CallbackOverweight(ALPHA, key, micros(1), micros(3)) for key in K[:2]]
-    assert world.system.events.of(CallbackOverweight) == overweight
 
 
 def test_deletions_of_a_disabled_publisher_leave_their_room_to_others() -> None:

@@ -1,222 +1,254 @@
 """How a publisher ends: by its manager, by governance, or with its parachain; nothing of it stays behind."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from pallets.relay import ALICE, BOB, OTHER_PARA, PARA, SYSTEM_PARA, A, B, C, Relay, hash_key, refused
-from relaycast_pallets import (
-    DRAFT_MOCK,
-    BadOrigin,
-    BroadcasterConfig,
-    DataCleanedUp,
-    NoDataToCleanup,
-    NotManager,
-    NotRegistered,
-    Origin,
-    PublisherDeregistered,
-    derive_child_info,
-)
+from pallets.broadcaster_vectors import BOB, ORIGINS, RelayPallets, StepSequence, with_limits
+from pallets.relay import OTHER_PARA, PARA, A, B, C, Relay
 from relaycast_xcm.primitives import ParaId
+from vector_fields import Vector, VectorSource, scenario
+from yielded_vectors import yields
 
-SLASHING = BroadcasterConfig(publisher_deposit=100, slash_on_force=True)
-MANAGER = Origin.signed(ALICE)
-
-
-def publishing(relay: Relay, para: ParaId = PARA) -> Relay:
-    """Let ``para`` publish three keys, one of which never expires."""
-    if not para.is_system:
-        relay.register(para)
-    for key, ttl in ((A, 500), (B, 1_000), (C, 0)):
-        relay.publish(key, bytes(40), ttl=ttl, publisher=para)
-    relay.system.events.take()
-    return relay
+PRISTINE = StepSequence().before
+REGISTERED = StepSequence().register(2_000).begin().before
 
 
-@pytest.mark.scenario("Publisher Deregistration / Voluntary deregistration")
-@pytest.mark.upstream("deregister_publisher_works")
-@pytest.mark.upstream("deregister_success")
-@pytest.mark.upstream("deregister_clears_child_trie")
-@pytest.mark.upstream("deregister_clears_child_trie_completely")
-@pytest.mark.upstream("deregister_clears_ttl_data")
-@pytest.mark.upstream("cleanup_publisher_also_clears_ttl_data")
-def test_one_call_deletes_the_data_and_releases_the_deposit(relay: Relay) -> None:
-    pristine = relay.state.snapshot()
-    publishing(relay)
-    relay.state.commit()
-    relay.broadcaster.deregister_publisher(MANAGER, PARA)
-    assert (relay.held(), relay.free()) == (0, 10_000)
-    assert relay.of_broadcaster() == [DataCleanedUp(PARA), PublisherDeregistered(PARA)]
-    relay.state.commit()
-    assert relay.state.snapshot() == pristine
+def published(*names: str, ttl: int = 0) -> StepSequence:
+    there = StepSequence().register(2_000)
+    for name in names:
+        there.publish(2_000, name, name.encode(), ttl=ttl)
+    return there.begin()
 
 
-@pytest.mark.upstream("deregister_fails_if_data_exists")
-def test_data_is_no_obstacle_to_deregistration(relay: Relay) -> None:
-    """The draft wants ``cleanup_published_data`` first; the specification wants one call."""
-    publishing(relay)
-    relay.broadcaster.deregister_publisher(MANAGER, PARA)
-    assert relay.keys() == set()
-
-
-def test_a_publisher_without_data_deregisters_without_a_word_about_data(relay: Relay) -> None:
-    relay.register()
-    relay.system.events.take()
-    relay.broadcaster.deregister_publisher(MANAGER, PARA)
-    assert relay.of_broadcaster() == [PublisherDeregistered(PARA)]
-
-
-@pytest.mark.upstream("deregister_requires_manager")
-@pytest.mark.upstream("deregister_wrong_manager")
-def test_only_the_manager_deregisters(relay: Relay) -> None:
-    publishing(relay)
-    with refused(relay, NotManager):
-        relay.broadcaster.deregister_publisher(Origin.signed(BOB), PARA)
-    assert relay.held() == 100
-
-
-@pytest.mark.upstream("deregister_not_registered")
-@pytest.mark.upstream("deregister_not_registered_fails")
-@pytest.mark.parametrize("para", [PARA, SYSTEM_PARA])
-def test_what_is_not_registered_cannot_be_deregistered(relay: Relay, para: ParaId) -> None:
-    with refused(relay, NotRegistered):
-        relay.broadcaster.deregister_publisher(MANAGER, para)
-    with refused(relay, NotRegistered):
-        relay.broadcaster.force_deregister_publisher(Origin.root(), para)
-
-
-@pytest.mark.parametrize("origin", [Origin.root(), Origin.parachain(PARA), Origin.none()])
-def test_deregistration_takes_an_account(relay: Relay, origin: Origin) -> None:
-    publishing(relay)
-    with refused(relay, BadOrigin):
-        relay.broadcaster.deregister_publisher(origin, PARA)
-
-
-@pytest.mark.scenario("Publisher Deregistration / Force deregistration by governance")
-@pytest.mark.upstream("force_deregister_works")
-@pytest.mark.upstream("force_deregister_by_governance")
-@pytest.mark.parametrize(("config", "free", "issued"), [(DRAFT_MOCK, 10_000, 30_000), (SLASHING, 9_900, 29_900)])
-def test_governance_deregisters_and_the_config_decides_about_the_deposit(
-    config: BroadcasterConfig, free: int, issued: int
-) -> None:
-    relay = publishing(Relay(config))
-    relay.broadcaster.force_deregister_publisher(Origin.root(), PARA)
-    assert relay.keys() == set()
-    assert PARA not in relay.storage.registered_publishers
-    assert (relay.held(), relay.free(), relay.balances.total_issuance) == (0, free, issued)
-    assert relay.of_broadcaster() == [DataCleanedUp(PARA), PublisherDeregistered(PARA)]
-
-
-@pytest.mark.parametrize("config", [DRAFT_MOCK, SLASHING])
-def test_a_slash_takes_one_deposit_and_leaves_the_others_on_hold(config: BroadcasterConfig) -> None:
-    relay = publishing(Relay(config))
-    relay.register(OTHER_PARA)
-    relay.broadcaster.force_deregister_publisher(Origin.root(), PARA)
-    assert relay.held() == 100
-
-
-@pytest.mark.upstream("force_deregister_without_data")
-def test_governance_deregisters_without_data(relay: Relay) -> None:
-    relay.register()
-    relay.system.events.take()
-    relay.broadcaster.force_deregister_publisher(Origin.root(), PARA)
-    assert relay.free() == 10_000
-    assert relay.of_broadcaster() == [PublisherDeregistered(PARA)]
-
-
-@pytest.mark.upstream("force_deregister_with_zero_deposit")
-@pytest.mark.parametrize("config", [DRAFT_MOCK, SLASHING])
-def test_no_deposit_no_change_of_funds(config: BroadcasterConfig) -> None:
-    relay = Relay(config)
-    relay.broadcaster.force_register_publisher(Origin.root(), ALICE, 0, PARA)
-    relay.broadcaster.force_deregister_publisher(Origin.root(), PARA)
-    assert relay.free() == 10_000
-
-
-@pytest.mark.upstream("force_deregister_requires_root")
-@pytest.mark.parametrize("origin", [MANAGER, Origin.parachain(PARA), Origin.none()])
-def test_only_root_deregisters_by_force(relay: Relay, origin: Origin) -> None:
-    publishing(relay)
-    with refused(relay, BadOrigin):
-        relay.broadcaster.force_deregister_publisher(origin, PARA)
-
-
-@pytest.mark.upstream("cleanup_published_data_works")
-def test_a_manager_cleans_up_and_the_registration_stays(relay: Relay) -> None:
-    relay.register()
-    registered = relay.state.snapshot()
-    for key in (A, B):
-        relay.publish(key, ttl=10)
-    relay.system.events.take()
-    relay.broadcaster.cleanup_published_data(MANAGER, PARA)
-    assert relay.state.snapshot() == registered
-    assert relay.of_broadcaster() == [DataCleanedUp(PARA)]
-
-
-@pytest.mark.upstream("cleanup_requires_manager")
-def test_only_the_manager_cleans_up(relay: Relay) -> None:
-    publishing(relay)
-    with refused(relay, NotManager):
-        relay.broadcaster.cleanup_published_data(Origin.signed(BOB), PARA)
-
-
-@pytest.mark.upstream("cleanup_fails_if_no_data")
-def test_there_must_be_something_to_clean_up(relay: Relay) -> None:
-    relay.register()
-    with refused(relay, NoDataToCleanup):
-        relay.broadcaster.cleanup_published_data(MANAGER, PARA)
-
-
-@pytest.mark.upstream("cleanup_fails_if_not_registered")
-def test_an_unknown_publisher_cannot_be_cleaned_up(relay: Relay) -> None:
-    with refused(relay, NotRegistered):
-        relay.broadcaster.cleanup_published_data(MANAGER, PARA)
-
-
-@pytest.mark.upstream("two_phase_cleanup_and_deregister_works")
-def test_cleaning_up_before_deregistration_works_too(relay: Relay) -> None:
-    publishing(relay)
-    relay.broadcaster.cleanup_published_data(MANAGER, PARA)
-    assert (relay.held(), relay.keys()) == (100, set())
-    relay.broadcaster.deregister_publisher(MANAGER, PARA)
-    assert (relay.held(), relay.free()) == (0, 10_000)
+# Cleaning up
 
 
 @pytest.mark.upstream("cleanup_removes_all_keys_from_child_trie")
-def test_all_of_fifty_keys_go(relay: Relay) -> None:
-    relay.register()
-    keys = [hash_key(f"{batch}/{index}") for batch in range(5) for index in range(10)]
-    for key in keys:
-        relay.publish(key, b"v")
-    assert relay.keys() == set(keys)
-    relay.broadcaster.cleanup_published_data(MANAGER, PARA)
-    assert [relay.value(key) for key in keys] == [None] * 50
-    relay.state.commit()
-    assert not relay.state.exists(derive_child_info(PARA).prefixed_storage_key())
+@pytest.mark.upstream("two_phase_cleanup_and_deregister_works")
+@pytest.mark.parametrize("count", [1, 2, 5])
+@yields("broadcaster/registration")
+def test_a_clean_up_leaves_the_registration_alone(count: int) -> Iterator[Vector]:
+    source = VectorSource(upstream="cleanup_published_data_works")
+    cleaned = published(*"abcde"[:count]).clean_up(2_000)
+    vector = cleaned.vector(f"clean-up/keys-{count}", f"{count} keys go, the registration stays", source)
+    assert vector.after == REGISTERED
+    yield vector
 
 
-@pytest.mark.upstream("cleanup_outgoing_publishers_works")
-@pytest.mark.upstream("offboarding_cleans_data")
-def test_parachains_that_leave_take_everything_with_them(relay: Relay) -> None:
-    gone = [PARA, OTHER_PARA]
-    for para in (*gone, ParaId(2_002)):
-        publishing(relay, para)
+@yields("broadcaster/registration")
+def test_a_clean_up_removes_times_to_live() -> Iterator[Vector]:
+    source = VectorSource(upstream="cleanup_publisher_also_clears_ttl_data")
+    vector = published("a", "b", ttl=10).clean_up(2_000).vector("clean-up/ttl", "TtlData goes too", source)
+    assert vector.after == REGISTERED
+    yield vector
+
+
+@yields("broadcaster/registration")
+def test_only_the_manager_cleans_up() -> Iterator[Vector]:
+    manager = VectorSource(upstream="cleanup_requires_manager")
+    other = published("a").clean_up(2_000, BOB)
+    yield other.vector("clean-up/not-manager", "another account is refused", manager, refused="NotManager")
+    root = published("a").call("cleanup_published_data", "root", para_id=2_000)
+    why = "governance does not clean up by this call"
+    yield root.vector("clean-up/root", why, VectorSource(trap="origins"), refused="BadOrigin")
+    unregistered = StepSequence().publish(1_000, "a", b"\x01").begin().clean_up(1_000)
+    yield unregistered.vector(
+        "clean-up/unregistered",
+        "a system parachain that never registered has no manager",
+        VectorSource(upstream="cleanup_fails_if_not_registered"),
+        refused="NotRegistered",
+    )
+
+
+@yields("broadcaster/registration")
+def test_a_clean_up_without_data_is_refused() -> Iterator[Vector]:
+    source = VectorSource(upstream="cleanup_fails_if_no_data")
+    nothing = published().clean_up(2_000)
+    yield nothing.vector("clean-up/no-data", "nothing is published", source, refused="NoDataToCleanup")
+    twice = published("a").clean_up(2_000).clean_up(2_000)
+    yield twice.vector("clean-up/twice", "after a clean-up there is nothing left", source, refused="NoDataToCleanup")
+
+
+@yields("broadcaster/registration")
+def test_a_publisher_publishes_again_after_a_clean_up() -> Iterator[Vector]:
+    source = VectorSource(upstream="cleanup_published_data_works")
+    there = published("a").clean_up(2_000).publish(2_000, "a", b"\x02")
+    yield there.vector("clean-up/then-publish", "a publisher publishes again after it was cleaned up", source)
+
+
+# Deregistration by the manager
+
+
+@pytest.mark.upstream("deregister_publisher_works")
+@pytest.mark.upstream("deregister_success")
+@pytest.mark.upstream("deregister_fails_if_data_exists")  # the draft wants a clean-up first, the specification one call
+@pytest.mark.upstream("deregister_clears_child_trie")
+@pytest.mark.upstream("deregister_clears_child_trie_completely")
+@yields("broadcaster/registration")
+def test_one_call_deletes_the_data_and_releases_the_deposit() -> Iterator[Vector]:
+    source = scenario("Publisher Deregistration / Voluntary deregistration")
+    data = published("a", "b", "c").deregister(2_000)
+    nothing = published().deregister(2_000)
+    ttl = published("a", "b", ttl=50).deregister(2_000)
+    for vector in (
+        data.vector("deregister/data", "one call removes all data and releases the deposit", source),
+        nothing.vector("deregister/no-data", "without data only the registration goes", source),
+        ttl.vector("deregister/ttl", "TtlData goes too", VectorSource(upstream="deregister_clears_ttl_data")),
+    ):
+        assert vector.after == PRISTINE
+        yield vector
+
+
+@pytest.mark.upstream("deregister_wrong_manager")
+@yields("broadcaster/registration")
+def test_only_the_manager_deregisters() -> Iterator[Vector]:
+    source = VectorSource(upstream="deregister_requires_manager")
+    other = published("a").deregister(2_000, BOB)
+    yield other.vector("deregister/not-manager", "another account is refused", source, refused="NotManager")
+    for name in ("root", "parachain"):
+        called = published("a").call("deregister_publisher", ORIGINS[name], para_id=2_000)
+        source = VectorSource(trap="origins")
+        yield called.vector(
+            f"deregister/origin-{name}", f"the origin {name} is no manager", source, refused="BadOrigin"
+        )
+
+
+@pytest.mark.upstream("deregister_not_registered_fails")
+@yields("broadcaster/registration")
+def test_an_unregistered_parachain_cannot_be_deregistered() -> Iterator[Vector]:
+    source, why = VectorSource(upstream="deregister_not_registered"), "a parachain that is not registered"
+    yield StepSequence().deregister(2_000).vector("deregister/unknown", why, source, refused="NotRegistered")
+    source = scenario("Publisher Deregistration / Force deregistration by governance")
+    forced = StepSequence().force_deregister(2_000)
+    yield forced.vector("force-deregister/unknown", why, source, refused="NotRegistered")
+
+
+@yields("broadcaster/registration")
+def test_a_publisher_that_left_may_come_back() -> Iterator[Vector]:
+    source = scenario("Publisher Deregistration / Voluntary deregistration")
+    again = published("a").deregister(2_000).publish(2_000, "a", b"\x01").register(2_000).publish(2_000, "a", b"\x02")
+    why = "a publisher that left is refused, registers and publishes"
+    yield again.vector("deregister/come-back", why, source, keeps="a")
+
+
+@yields("broadcaster/registration")
+def test_other_publishers_keep_their_data() -> Iterator[Vector]:
+    source = scenario("Publisher Deregistration / Voluntary deregistration")
+    others = StepSequence().register(2_000).register(2_001).publish(2_000, "a", b"\x01").publish(2_001, "a", b"\x02")
+    yield others.begin().deregister(2_000).vector("deregister/others", "what others published stays", source)
+    similar = with_limits(registration="open", max_publishers=5).register(7).register(7 + (1 << 24))
+    similar.publish(7, "a", b"\x01").publish(7 + (1 << 24), "a", b"\x02").begin().deregister(7)
+    yield similar.vector(
+        "deregister/similar-id", "a parachain whose id differs in its last byte alone keeps its data", source
+    )
+
+
+# Deregistration by governance
+
+
+@pytest.mark.upstream("force_deregister_works")
+@pytest.mark.upstream("force_deregister_by_governance")
+@pytest.mark.upstream("force_deregister_without_data")
+@pytest.mark.parametrize(("how", "issued"), [("released", 10_000), ("slashed", 9_900)])
+@yields("broadcaster/registration")
+def test_governance_deregisters_and_the_config_decides_about_the_deposit(how: str, issued: int) -> Iterator[Vector]:
+    source = scenario("Publisher Deregistration / Force deregistration by governance")
+
+    def there() -> StepSequence:
+        return with_limits(slash_on_force=how == "slashed")
+
+    forced = there().register(2_000).publish(2_000, "a", b"\x01").begin().force_deregister(2_000)
+    vector = forced.vector(f"force-deregister/{how}", f"all data goes, the deposit is {how}", source)
+    assert RelayPallets(vector.config, vector.after).balances.total_issuance == issued
+    yield vector
+    two = there().register(2_000).register(2_001).begin().force_deregister(2_000).force_deregister(2_001)
+    yield two.vector(f"force-deregister/{how}-one-of-two", f"one deposit of two is {how}, then the other", source)
+    zero = there().force_register(2_000).begin().force_deregister(2_000)
+    source = VectorSource(upstream="force_deregister_with_zero_deposit")
+    why = "a deposit of zero is neither released nor slashed"
+    yield zero.vector(f"force-deregister/{how}-zero", why, source)
+    leaves = there().register(2_000).begin().deregister(2_000)
+    source = scenario("Publisher Deregistration / Voluntary deregistration")
+    why = "the manager's own call always releases"
+    yield leaves.vector(f"force-deregister/{how}-not-forced", why, source)
+
+
+@pytest.mark.parametrize("origin", ["signed", "none", "parachain"])
+@yields("broadcaster/registration")
+def test_only_root_deregisters_by_force(origin: str) -> Iterator[Vector]:
+    yield (
+        published("a")
+        .call("force_deregister_publisher", ORIGINS[origin], para_id=2_000)
+        .vector(
+            f"force-deregister/origin-{origin}",
+            f"the origin {origin} is not governance",
+            VectorSource(upstream="force_deregister_requires_root"),
+            refused="BadOrigin",
+        )
+    )
+
+
+@yields("broadcaster/registration")
+def test_a_system_parachain_publishes_on_after_it_was_deregistered() -> Iterator[Vector]:
+    source = scenario("Publisher Deregistration / Force deregistration by governance")
+    system = StepSequence().force_register(1_000).publish(1_000, "a", b"\x01").begin().force_deregister(1_000)
+    why = "a system parachain publishes on, unregistered"
+    yield system.publish(1_000, "b", b"\x02").vector("force-deregister/system", why, source)
+
+
+# Off-boarding
+
+
+@yields("broadcaster/registration")
+def test_a_parachain_that_leaves_leaves_nothing_behind() -> Iterator[Vector]:
+    cleans = VectorSource(upstream="offboarding_cleans_data")
+    publisher = published("a", "b", ttl=9).offboard(2_000)
+    nothing = published().offboard(2_000)
+    unregistered = StepSequence().publish(1_000, "a", b"\x01").begin().offboard(1_000)
+    unknown = StepSequence().offboard(2_000)
+    slashing = with_limits(slash_on_force=True).register(2_000).begin().offboard(2_000)
+    for vector in (
+        publisher.vector("offboard/publisher", "data, TtlData and registration go, the deposit is released", cleans),
+        nothing.vector("offboard/no-data", "a publisher without data", cleans),
+        unregistered.vector(
+            "offboard/unregistered",
+            "a system parachain that never registered leaves nothing behind",
+            VectorSource(trap="off-boarding of system parachains"),
+        ),
+        unknown.vector("offboard/unknown", "an unknown parachain changes nothing", cleans),
+        slashing.vector("offboard/never-slashed", "off-boarding releases the deposit", cleans),
+    ):
+        assert vector.after == PRISTINE
+        yield vector
+
+
+@yields("broadcaster/registration")
+def test_parachains_that_stay_keep_their_data() -> Iterator[Vector]:
+    three = with_limits(max_publishers=3)
+    for para_id in (2_000, 2_001, 2_002):
+        three.register(para_id).publish(para_id, "a", b"\x01")
+    source = VectorSource(upstream="cleanup_outgoing_publishers_works")
+    three.begin().offboard(2_000).offboard(2_001)
+    yield three.vector("offboard/two-of-three", "what the third published stays", source)
+
+
+@yields("broadcaster/registration")
+def test_the_scan_for_expired_keys_meets_only_those_that_are_left() -> Iterator[Vector]:
+    cursor = StepSequence().register(2_000).register(2_001)
+    for para_id in (2_000, 2_001):
+        cursor.publish(para_id, "a", b"\x01", ttl=5).publish(para_id, "b", b"\x01", ttl=50)
+    cursor.begin().at(3).offboard(2_000).at(6).on_idle().at(60).on_idle()
+    source = VectorSource(upstream="offboarding_cleans_data")
+    yield cursor.vector("offboard/then-expire", "the scan meets only what is left", source)
+
+
+def test_parachains_that_leave_together_are_forgotten_together(relay: Relay) -> None:
+    gone, stays = [PARA, OTHER_PARA], ParaId(2_002)
+    for para in (*gone, stays):
+        relay.register(para)
+        for key in (A, B, C):
+            relay.publish(key, publisher=para)
     relay.broadcaster.offboard_publishers(gone)
-    assert [relay.keys(para) for para in gone] == [set(), set()]
-    assert relay.keys(ParaId(2_002)) == {A, B, C}
+    assert [relay.keys(para) for para in (*gone, stays)] == [set(), set(), {A, B, C}]
     assert (relay.held(), relay.free()) == (100, 9_900)
-    assert [key for para, key, _ in relay.storage.ttl_data.items() if para in gone] == []
-
-
-def test_an_unregistered_system_parachain_is_off_boarded_too(relay: Relay) -> None:
-    pristine = relay.state.snapshot()
-    publishing(relay, SYSTEM_PARA)
-    relay.state.commit()
-    relay.broadcaster.offboard_publishers([SYSTEM_PARA])
-    assert relay.of_broadcaster() == [DataCleanedUp(SYSTEM_PARA)]
-    relay.state.commit()
-    assert relay.state.snapshot() == pristine
-
-
-def test_off_boarding_the_unknown_changes_nothing(relay: Relay) -> None:
-    before = relay.everything()
-    relay.broadcaster.offboard_publishers([PARA, SYSTEM_PARA])
-    assert relay.everything() == before

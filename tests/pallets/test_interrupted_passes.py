@@ -1,18 +1,43 @@
 """What may happen while a pass is interrupted: each scene by itself, and the mutant that it catches.
 
 A publisher that a pass left unfinished has keys that were dealt with against its new root, and keys that were not. The
-scenes check every invariant on their way; a mutant loses an update, tells one twice, or leaves nodes behind.
+scenes check every invariant on their way, or yield vectors; a mutant loses an update, tells one twice, or leaves nodes
+behind.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from pallets.block_vectors import (
+    ALPHA,
+    BETA,
+    A,
+    About,
+    B,
+    BlockVector,
+    C,
+    D,
+    E,
+    F,
+    K,
+    SmallNetwork,
+    cut_short,
+    following,
+    keys,
+    of_bytes,
+    path_key,
+    staircase,
+    told,
+    trap,
+    values,
+    version_0,
+)
 from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact
 from pallets.subscriber_mutants import tell_keys_of_the_disabled
-from pallets.subscriber_world import ALPHA, BETA, Block, World, key, keys, path_key, staircase
-from relaycast_pallets import Policies, PublishedEntry, State, SubscribedKey, derive_child_info
+from pallets.subscriber_world import Block, World
+from relaycast_pallets import Policies, State, SubscribedKey, derive_child_info
 from relaycast_pallets.frame.typed_storage import StorageMap
 from relaycast_pallets.parachain_system.pallet import Panic
 from relaycast_pallets.subscriber import publisher_walk
@@ -21,6 +46,8 @@ from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
 from relaycast_pallets.subscriber.policies import AllKeysOnChange, SystemFirstNumeric
 from relaycast_pallets.subscriber.publisher_pass import PublisherPass
 from relaycast_trie import StateVersion
+from vector_fields import VectorSource
+from yielded_vectors import yields
 
 PATCH = pytest.MonkeyPatch
 NUMERIC = Policies(order=SystemFirstNumeric())
@@ -81,16 +108,6 @@ def entries_of(world: World) -> dict[SubscribedKey, bytes]:
 # The scenes.
 
 
-def a_change_is_taken_back() -> None:
-    """What was told is told back; the keys whose turn had not come see no change."""
-    world, told = follow()
-    before = entries_of(world)
-    write(world, 1)
-    first = interrupt(world, told)
-    put_back(world, before)
-    assert sorted(settle(world, told).called) == sorted(first.called)
-
-
 def the_child_trie_is_gone_between_two_blocks() -> None:
     """It is gone and back before the subscriber looks again: a change like any other, told once."""
     world, told = follow()
@@ -117,19 +134,6 @@ def the_child_trie_is_gone_for_a_block() -> None:
     assert settle(world, told).called == [(ALPHA, wanted) for wanted in W]
 
 
-def a_first_pass_is_interrupted_and_the_child_trie_goes() -> None:
-    """The same before any root was remembered."""
-    world, told = World(policies=NUMERIC), ChangesTold()
-    world.subscribe(ALPHA, W)
-    write(world, 0)
-    interrupt(world, told)
-    held = entries_of(world)
-    world.delete(ALPHA, W)
-    settle(world, told)
-    put_back(world, held)
-    assert settle(world, told).called == [(ALPHA, wanted) for wanted in W]
-
-
 def keys_are_added_during_a_pass() -> None:
     """The new keys are told, the interrupted ones go on where they were, and none is told twice."""
     world, told = follow()
@@ -145,37 +149,6 @@ def keys_are_added_during_a_pass() -> None:
     assert sorted(called) == sorted([*W, *MORE])
 
 
-def keys_are_added_during_the_first_pass() -> None:
-    """The same before any root was remembered."""
-    world, told = World(policies=NUMERIC), ChangesTold()
-    world.subscribe(ALPHA, W)
-    write(world, 0)
-    world.publish(ALPHA, MORE, bytes(40))
-    first = interrupt(world, told)
-    world.subscribe(ALPHA, [*W, *MORE])
-    block = settle(world, told)
-    assert sorted(wanted for _, wanted in [*first.called, *block.called]) == sorted([*W, *MORE])
-
-
-def a_key_is_added_whose_turn_does_not_come() -> None:
-    """The pass ends before its publisher, whose root does not move: the key is remembered as not dealt with."""
-    world, told = World(policies=NUMERIC), ChangesTold()
-    new = key("new")
-    world.subscribe(ALPHA, W)
-    world.subscribe(BETA, W[:2])
-    write(world, 0)
-    world.publish(BETA, [*W[:2], new], b"beta")
-    settle(world, told)
-    write(world, 1)
-    world.subscribe(BETA, [*W[:2], new])
-    block = interrupt(world, told)
-    assert block.result.cursor is not None
-    assert block.result.cursor[0] == ALPHA
-    assert world.subscriber.plan().views[BETA].change is SubscriptionChange.NONE
-    assert (BETA, new) in settle(world, told).called
-    assert settle(world, told).calls == ()
-
-
 def everything_is_told_on_a_change() -> None:
     """Under ``AllKeysOnChange`` the old trie is not walked: the cache is swept by what the new one has."""
     world = World(policies=Policies(callback=AllKeysOnChange()))
@@ -186,27 +159,6 @@ def everything_is_told_on_a_change() -> None:
         world.publish(ALPHA, W[:number], bytes([number]) * 40)
         assert world.block().called == [(ALPHA, wanted) for wanted in W]
         cache_is_exact(world)
-
-
-def a_trie_is_migrated() -> None:
-    """Entries move out of their nodes and nothing else happens: the root changes, and nothing is told."""
-    entries = {
-        bytes(wanted): PublishedEntry(bytes([place]) * (place * 20), 0, 0).encode() for place, wanted in enumerate(W)
-    }
-    world, told = World(), ChangesTold()
-    world.relay = State({b"top": b""}, {derive_child_info(ALPHA): entries}, state_version=StateVersion.V0, window=8)
-    world.subscribe(ALPHA, W)
-    assert len(settle(world, told).calls) == len(W)
-    world.relay.migrate(StateVersion.V1)
-    roots = {world.root_of(ALPHA)}
-    for written in (W[3:5], W[5:6], W):
-        put_back(world, {wanted: entries[bytes(wanted)] for wanted in written})
-        assert settle(world, told).calls == ()
-        roots.add(world.root_of(ALPHA))
-    assert len(roots) == 4
-    external = [entry for entry in entries.values() if len(entry) > 32]
-    proof = world.relay.prove_child_read(world.relay.root, derive_child_info(ALPHA), W)
-    assert set(external) <= proof.nodes
 
 
 def a_trie_is_migrated_in_an_interrupted_pass() -> None:
@@ -224,36 +176,108 @@ def a_trie_is_migrated_in_an_interrupted_pass() -> None:
     assert sorted([*first.called, *block.called]) == [(ALPHA, wanted) for wanted in W]
 
 
-def around_a_cursor(early: SubscribedKey, deep: list[SubscribedKey]) -> tuple[World, Block]:
-    """Return a world whose pass began between a short and a too deep path of one publisher, and the block."""
-    world, told = World(policies=NUMERIC), ChangesTold()
-    world.subscribe(ALPHA, [early, deep[0]])
-    world.publish(ALPHA, [early, *deep], bytes(40))
-    world.subscribe(BETA, W[:2])
-    world.publish(BETA, W[:2], b"beta")
-    world.storage.relay_proof_processing_cursor.put((ALPHA, max(early, deep[0])))
-    block = world.block()
-    all_hold(world, block, told)
-    assert ALPHA in world.storage.disabled_publishers
-    assert block.called == [(BETA, wanted) for wanted in W[:2]]
-    assert world.cached(ALPHA) == {}
-    assert list(world.storage.previous_roots()) == [BETA]
-    return world, block
+# The scenes that yield vectors.
 
 
-def a_publisher_is_disabled_behind_the_wrap() -> None:
-    """Its first range was fine and read; the second is too deep: what the first one had is not told."""
-    _, block = around_a_cursor(path_key("f"), staircase(10, subscribed=path_key("0")))
-    of_beta = [place for place, read in enumerate(block.result.reads) if read.publisher == BETA]
-    behind = [read.publisher for read in block.result.reads[of_beta[-1] :]]
-    assert ALPHA in behind
+@yields("subscriber/traps")
+def test_a_change_that_was_told_and_is_taken_back_is_told_again_and_no_other() -> Iterator[BlockVector]:
+    about = trap("taken-back", "a change that an interrupted pass told is taken back: it is told again")
+    network = following(wanted=3, value=bytes(30))
+    before = {each: network.entry(ALPHA, each) for each in K[:3]}
+    for number, each in enumerate(K[:3]):
+        network.publish(ALPHA, [each], bytes([number]) * 30)
+    first = cut_short(network, about, seal=True)
+    yield first
+    write_back(network, before)
+    back = network.block(about.at("back", "the old root is back: keys that were told are told again, others are not"))
+    assert told(back) == told(first) == [A, B]
+    yield back
 
 
-def a_disabled_publisher_comes_again_behind_the_wrap() -> None:
-    """Its first range was too deep: the second is not read at all."""
-    _, block = around_a_cursor(path_key("0"), staircase(10, subscribed=path_key("f")))
-    of_beta = [place for place, read in enumerate(block.result.reads) if read.publisher == BETA]
-    assert {read.publisher for read in block.result.reads[of_beta[0] :]} == {BETA}
+@yields("subscriber/traps")
+def test_a_child_trie_that_is_gone_while_its_first_pass_is_interrupted_takes_the_bases_with_it() -> Iterator[
+    BlockVector
+]:
+    about = trap("absence-between", "the child trie is gone while a pass is interrupted: root and bases go")
+    network = values(wanted=3)
+    yield cut_short(network, about)
+    held = {each: network.entry(ALPHA, each) for each in K[:4]}
+    network.delete(ALPHA, K)
+    yield network.block(about.at("gone"))
+    write_back(network, held)
+    back = network.block(about.at("back", "the same trie is back: everything is told"))
+    assert told(back) == [A, B, C]
+    yield back
+
+
+def write_back(network: SmallNetwork, entries: dict[SubscribedKey, bytes | None]) -> None:
+    """Give keys the very entries that they had."""
+    for written, entry in entries.items():
+        assert entry is not None
+        network.write(ALPHA, written, entry)
+
+
+@yields("subscriber/traps")
+def test_keys_that_are_added_inside_a_range_count_as_not_dealt_with() -> Iterator[BlockVector]:
+    about = trap("added-between", "keys are added inside a range of an interrupted pass: they were dealt with never")
+    network = SmallNetwork()
+    network.subscribe(ALPHA, [A, C, E])
+    for each in K:
+        network.publish(ALPHA, [each], each)
+    yield cut_short(network, about, seal=True)
+    network.subscribe(ALPHA, K[:5])
+    yield network.block(about.at("none", "no byte is left: the added keys are noted"), budget=of_bytes(0))
+    rest = network.block(about.at("all", "the added keys and the rest are told"))
+    assert told(rest) == [B, D, E]
+    yield rest
+    network.subscribe(ALPHA, K)
+    yield network.block(about.at("no-budget", "a key is added to a finished publisher"), budget=of_bytes(0))
+    added = network.block(about.at("told"))
+    assert told(added) == [F]
+    yield added
+
+
+@yields("subscriber/traps")
+def test_a_value_that_moves_out_of_its_node_with_the_state_version_is_not_told() -> Iterator[BlockVector]:
+    about = trap("migrated", "a value moves out of its node with the state version: nothing is told")
+    network = SmallNetwork(relay=version_0())
+    network.subscribe(ALPHA, [A, B])
+    network.publish(ALPHA, [A, B], bytes(40))
+    network.block(about)
+    entry = network.entry(ALPHA, A)
+    assert entry is not None
+    network.relay.migrate(StateVersion.V1)
+    network.delete(ALPHA, [A])
+    network.relay.commit()
+    network.write(ALPHA, A, entry)
+    block = network.block(about)
+    assert told(block) == []
+    yield block
+
+
+@yields("subscriber/turns")
+def test_a_publisher_that_is_disabled_behind_the_wrap_is_not_told_what_it_had_before() -> Iterator[BlockVector]:
+    yield around_a_cursor("behind", path_key("f"), staircase(9, subscribed=path_key("0")))
+
+
+@yields("subscriber/turns")
+def test_a_publisher_that_is_disabled_before_the_wrap_is_not_read_behind_it() -> Iterator[BlockVector]:
+    yield around_a_cursor("before", path_key("0"), staircase(9, subscribed=path_key("f")))
+
+
+def around_a_cursor(name: str, short: SubscribedKey, deep: list[SubscribedKey]) -> BlockVector:
+    """Return a pass that begins between a short and a too deep path of one publisher."""
+    network = SmallNetwork()
+    network.subscribe(BETA, [short, deep[0]])
+    network.publish(BETA, [short, *deep], bytes(30))
+    network.subscribe(ALPHA, [A])
+    network.publish(ALPHA, [A], b"alpha")
+    network.seal()
+    network.put_turn((BETA, path_key("f")))
+    why = f"the pass begins inside of a publisher whose path is too deep {name} the wrap"
+    block = network.block(About(f"turns/disabled/{name}", why, VectorSource(invariant=3)), seal=False)
+    assert told(block) == [A]
+    return block
 
 
 # The mutants. Each says what it gets wrong.
@@ -348,22 +372,34 @@ def go_on_when_disabled(patch: PATCH) -> None:
 
 
 SCENES: dict[Callable[[], None], tuple[Callable[[PATCH], None], ...]] = {
-    a_change_is_taken_back: (forget_what_was_dealt_with, deal_with_all_at_once),
     the_child_trie_is_gone_between_two_blocks: (forget_what_was_dealt_with, deal_with_all_at_once),
     the_child_trie_is_gone_for_a_block: (keep_bases_of_what_is_gone,),
-    a_first_pass_is_interrupted_and_the_child_trie_goes: (keep_bases_of_what_is_gone,),
     keys_are_added_during_a_pass: (
         added_keys_make_all_new,
         added_keys_count_as_the_others,
         added_keys_fall_into_ranges,
     ),
-    keys_are_added_during_the_first_pass: (added_keys_make_all_new, added_keys_fall_into_ranges),
-    a_key_is_added_whose_turn_does_not_come: (note_keys_alone, added_keys_count_as_the_others),
     everything_is_told_on_a_change: (trust_what_was_not_walked,),
-    a_trie_is_migrated: (compare_values_as_they_are_stored,),
     a_trie_is_migrated_in_an_interrupted_pass: (compare_values_as_they_are_stored,),
-    a_publisher_is_disabled_behind_the_wrap: (tell_keys_of_the_disabled,),
-    a_disabled_publisher_comes_again_behind_the_wrap: (go_on_when_disabled,),
+}
+
+VECTORS: dict[Callable[[], None], tuple[Callable[[PATCH], None], ...]] = {
+    test_a_change_that_was_told_and_is_taken_back_is_told_again_and_no_other: (
+        forget_what_was_dealt_with,
+        deal_with_all_at_once,
+    ),
+    test_a_child_trie_that_is_gone_while_its_first_pass_is_interrupted_takes_the_bases_with_it: (
+        keep_bases_of_what_is_gone,
+    ),
+    test_keys_that_are_added_inside_a_range_count_as_not_dealt_with: (
+        added_keys_make_all_new,
+        added_keys_fall_into_ranges,
+        note_keys_alone,
+        added_keys_count_as_the_others,
+    ),
+    test_a_value_that_moves_out_of_its_node_with_the_state_version_is_not_told: (compare_values_as_they_are_stored,),
+    test_a_publisher_that_is_disabled_behind_the_wrap_is_not_told_what_it_had_before: (tell_keys_of_the_disabled,),
+    test_a_publisher_that_is_disabled_before_the_wrap_is_not_read_behind_it: (go_on_when_disabled,),
 }
 
 
@@ -372,7 +408,7 @@ def test_nothing_is_lost_and_nothing_is_told_twice_when(scene: Callable[[], None
     scene()
 
 
-CASES = [(scene, mutate) for scene, mutants in SCENES.items() for mutate in mutants]
+CASES = [(scene, mutate) for scene, mutants in (SCENES | VECTORS).items() for mutate in mutants]
 
 
 @pytest.mark.parametrize(

@@ -1,71 +1,13 @@
-"""Publishers that leave the subscriptions: nothing of them is remembered but their nodes, and they come back as new."""
+"""Bounds of what is kept of publishers, those that leave the subscriptions among them, and what a block is charged."""
 
 import pytest
 
-from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact, nothing_is_lost
-from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, K, World, following, keys, world_of
+from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, K, World, following
 from relaycast_pallets import NoCachedNodes, Origin, Policies
-from relaycast_pallets.subscriber.plan import SubscriptionChange
 from relaycast_pallets.subscriber.policies import NoCache
-from relaycast_pallets.subscriber.storage import SubscriberStorage
 from relaycast_xcm.primitives import ParaId, Weight
 
 ROOT = Origin.root()
-
-
-def remembered(storage: SubscriberStorage, publisher: ParaId) -> list[bool]:
-    """Return whether root, digest, keys and an interrupted pass of a publisher are remembered."""
-    return [
-        publisher in storage.previous_roots(),
-        publisher in storage.digests(),
-        publisher in storage.subscribed_keys,
-        publisher in storage.unfinished_publishers,
-    ]
-
-
-def test_current_values_are_delivered_when_a_publisher_comes_back() -> None:
-    """Nothing was published meanwhile: what the subscriber once heard counts for nothing."""
-    world = following(ALPHA, BETA)
-    del world.handler.wanted[ALPHA]
-    assert world.block().calls == ()
-    world.subscribe(ALPHA, K[:3])
-    assert world.subscriber.plan().views[ALPHA].change is SubscriptionChange.NEW
-    block = world.block()
-    assert block.called == [(ALPHA, wanted) for wanted in K[:3]]
-    nothing_is_lost(world)
-    cache_is_exact(world)
-
-
-def test_nothing_is_remembered_of_a_publisher_that_left_but_its_nodes() -> None:
-    world = following(ALPHA, BETA)
-    cached = world.cached(ALPHA)
-    assert remembered(world.storage, ALPHA) == [True, True, True, False]
-    world.subscribe(ALPHA, [])
-    world.block()
-    assert remembered(world.storage, ALPHA) == [False] * 4
-    assert remembered(world.storage, BETA) == [True, True, True, False]
-    assert world.cached(ALPHA) == cached != {}
-
-
-@pytest.mark.parametrize("pubsub_bytes", [600, 800, 1_200])
-def test_a_publisher_that_leaves_during_an_interrupted_pass_is_served_whole_when_it_comes_back(
-    pubsub_bytes: int,
-) -> None:
-    """Neither the keys that were dealt with nor the cursor inside them outlive the subscription."""
-    world = world_of(ALPHA, size=300)
-    wanted = keys(10, prefix=str(ALPHA))
-    first = world.block(pubsub_bytes)
-    assert first.result.cursor is not None
-    assert remembered(world.storage, ALPHA)[1:] == [True, True, True]
-    world.subscribe(ALPHA, [])
-    world.block(pubsub_bytes)
-    assert remembered(world.storage, ALPHA) == [False] * 4
-    assert not world.storage.relay_proof_processing_cursor.exists()
-    world.subscribe(ALPHA, wanted)
-    told = ChangesTold()
-    block = world.block()
-    all_hold(world, block, told)
-    assert block.called == [(ALPHA, each) for each in wanted]
 
 
 def test_roots_are_bounded_by_the_publishers_that_may_be_subscribed_to() -> None:
@@ -84,8 +26,9 @@ def test_roots_are_bounded_by_the_publishers_that_may_be_subscribed_to() -> None
 def test_a_publisher_that_is_disabled_has_not_left() -> None:
     world = following(ALPHA, BETA)
     world.storage.disabled_publishers.insert(ALPHA, b"\x00")
+    before = world.kept()
     world.block()
-    assert remembered(world.storage, ALPHA) == [True, True, True, False]
+    assert world.kept() == before
     world.subscriber.enable_publisher(ROOT, ALPHA)
     assert world.block().calls == ()
 

@@ -5,14 +5,32 @@ way to its child root. In a child trie of version 0, an entry of the greatest le
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from genesis_states import GENESIS_ROOTS, genesis
+from pallets.block_vectors import (
+    ALPHA,
+    BETA,
+    PUBLIC,
+    SMALL,
+    A,
+    B,
+    BlockVector,
+    C,
+    SmallNetwork,
+    costs,
+    keys,
+    of_bytes,
+    path_key,
+    trap,
+    version_0,
+)
 from pallets.lying_collators import Situation, omit, omit_from_the_end, verdict
 from pallets.subscriber_invariants import ChangesTold, all_hold, nothing_is_lost
-from pallets.subscriber_world import ALPHA, BETA, PUBLIC, World, keys, path_key
+from pallets.subscriber_world import World
 from relaycast_pallets import (
     PublishedEntry,
     State,
@@ -23,7 +41,7 @@ from relaycast_pallets import (
 from relaycast_trie import StateVersion
 from relaycast_trie.node import Leaf
 from relaycast_trie.node_codec import encode_node
-from relaycast_xcm.primitives import Weight
+from yielded_vectors import yields
 
 CODE_BYTES = 1_100_000
 CONFIG = SubscriberConfig(max_trie_depth=8)
@@ -164,12 +182,32 @@ def test_a_node_without_an_entry_is_named_by_its_hash() -> None:
     assert type(over)(None, over.node_hash, 3, 2).name == f"node 0x{over.node_hash.hex()}"
 
 
-def test_without_a_budget_such_a_genesis_proves_the_static_keys_alone() -> None:
-    for shape in (with_code, with_long_entries):
-        world = shape()
-        block = world.block(0, seal=False)
-        assert block.nodes == world.static_nodes()
-        assert (block.result.reads, block.result.consumed) == ([], Weight.ZERO)
+@yields("subscriber/traps")
+def test_a_block_over_a_leaf_of_code_is_honest_at_any_budget() -> Iterator[BlockVector]:
+    about = trap("code-on-the-way", "a version 0 leaf of :code stands where a child root would: charged min_weight")
+    network = SmallNetwork(relay=version_0({b":code": b"wasm" * 400}))
+    network.subscribe(ALPHA, [A])
+    network.seal()
+    yield network.block(about, seal=False)
+    for proof_size, reads in ((0, 0), (1_033, 1), (1_034, 1), (1_200, 2)):
+        part = about.at(proof_size, f"the same with a budget of {proof_size} bytes: an honest block never panics")
+        block = network.honest(part, budget=of_bytes(proof_size), seal=False)
+        assert len(costs(block)) == reads
+        yield block
+
+
+@yields("subscriber/traps")
+def test_long_leaves_are_charged_min_weight_and_not_cached() -> Iterator[BlockVector]:
+    about = trap("long-leaves", "version 0 leaves longer than 750 bytes are charged at most min_weight and not cached")
+    network = SmallNetwork(relay=version_0(), config=replace(SMALL, max_value_length=800))
+    network.subscribe(ALPHA, [A, B])
+    for number, each in enumerate((A, B, C)):
+        network.publish(ALPHA, [each], bytes([number]) * 800)
+    yield network.block(about)
+    network.publish(ALPHA, [A], b"short")
+    yield network.block(about.at("short", "one of them becomes short"))
+    network.publish(ALPHA, [C], b"short")
+    yield network.block(about.at("beside", "the long leaf is not cached; its hash did not change, so it is not read"))
 
 
 def test_an_omission_stays_below_the_slack() -> None:

@@ -3,12 +3,14 @@
 import gc
 import pickle
 import tracemalloc
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
+from pallets.block_vectors import ALPHA, BETA, PUBLIC, BlockVector, K, executes, key, of_bytes, values
 from pallets.subscriber_invariants import ChangesTold, all_hold, nothing_is_lost, refused
-from pallets.subscriber_world import ALPHA, BETA, MOCK, PLENTY, PUBLIC, SUBSCRIBER, Block, World, key, keys
+from pallets.subscriber_world import MOCK, PLENTY, SUBSCRIBER, Block, World
 from relaycast_pallets import (
     MAX_POV_BYTES,
     IncompleteBelowLimit,
@@ -33,9 +35,8 @@ from relaycast_trie import (
     blake2_256,
 )
 from relaycast_trie.exceptions import RelaycastError
-from relaycast_xcm.primitives import ParaId, Weight, WeightMeter
-
-K = keys(10)
+from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight, WeightMeter
+from yielded_vectors import yields
 
 
 def publishing(*, size: int = 100) -> World:
@@ -76,22 +77,59 @@ def test_a_tracker_refuses_nodes_that_nobody_read() -> None:
 
 @pytest.mark.upstream("all_nodes_accessed_valid")
 @pytest.mark.upstream("all_proof_nodes_accessed_complete_processing")
-def test_a_proof_of_what_is_read_is_taken() -> None:
-    world = publishing()
-    block = world.block(seal=False)
-    assert block.result.is_complete
-    assert len(block.calls) == 20
-
-
-@pytest.mark.scenario("PoV Budget Constraint / Proof validation - all nodes accessed")
 @pytest.mark.upstream("extraneous_nodes_invalid")
-def test_a_node_that_nothing_reads_panics_the_block() -> None:
-    world = publishing()
-    panic = refused(world, lambda honest: replace(honest, relay_chain_state=(*honest.relay_chain_state, b"extra")))
-    assert isinstance(panic.cause, UnusedNodes)
-    assert panic.cause.hashes == (blake2_256(b"extra"),)
-    assert str(panic).startswith("the block panicked: UnusedNodes: unused node 0x")
-    world.block(seal=False)
+@yields("subscriber/budget-scenarios")
+def test_one_node_too_many_panics_the_block() -> Iterator[BlockVector]:
+    about = executes(
+        "PoV Budget Constraint / Proof validation - all nodes accessed",
+        "all-accessed",
+        "one node too many: the block panics",
+    )
+    network = values()
+    network.also = {ALPHA: K}
+    honest = network.honest(about, seal=False)
+    assert honest.collected is not None
+    nodes = honest.nodes_at(honest.given)
+    unneeded = [node for node in honest.nodes_at(honest.collected) if node not in nodes]
+    yield network.lie(honest, about, [*nodes, unneeded[0]])
+    yield network.lie(honest, about.at("foreign", "a node of no trie"), [*nodes, b"foreign"])
+    yield network.lie(honest, about.at("order", "nodes are a set: their order is free"), nodes[::-1])
+
+
+@pytest.mark.upstream("incomplete_at_limit_valid")
+@pytest.mark.upstream("missing_node_at_limit_valid")
+@yields("subscriber/budget-scenarios")
+def test_an_incomplete_pass_is_valid_where_one_read_of_the_largest_entry_does_not_fit() -> Iterator[BlockVector]:
+    about = executes(
+        "PoV Budget Constraint / Proof validation - incomplete at weight limit",
+        "incomplete-at-limit",
+        "less than min_weight is left: an incomplete pass is valid, even where more would have fitted",
+    )
+    network = values()
+    honest = network.honest(about, budget=of_bytes(MOCK.min_weight.proof_size - 1), seal=False)
+    static = network.honest(about, budget=of_bytes(0), seal=False)
+    yield network.lie(honest, about, static.nodes_at(static.given))
+    time = about.at("time", "bytes are ample, and the time of one read is not left")
+    yield network.honest(time, budget=Weight(ROCKS_DB.read - 1, PLENTY), seal=False)
+
+
+@pytest.mark.upstream("incomplete_below_limit_invalid")
+@pytest.mark.upstream("missing_node_below_limit_invalid")
+@yields("subscriber/budget-scenarios")
+def test_leaving_out_what_would_have_fitted_panics_the_block() -> Iterator[BlockVector]:
+    about = executes(
+        "PoV Budget Constraint / Proof validation - incomplete below weight limit",
+        "incomplete-below-limit",
+        "exactly min_weight is left and the proof ends: the block panics",
+    )
+    network = values()
+    honest = network.honest(about, budget=of_bytes(MOCK.min_weight.proof_size), seal=False)
+    static = network.honest(about, budget=of_bytes(0), seal=False)
+    yield network.lie(honest, about, static.nodes_at(static.given))
+    ample = network.honest(about, seal=False)
+    value = max(ample.nodes_at(ample.given), key=len)
+    rest = [node for node in ample.nodes_at(ample.given) if node != value]
+    yield network.lie(ample, about.at("value", "one value is left out of a block with ample budget"), rest)
 
 
 def test_a_refused_block_with_8_000_hostile_nodes_leaves_few_of_their_bytes_in_memory() -> None:
@@ -128,32 +166,6 @@ def test_a_static_node_that_is_missing_panics_the_block_whatever_the_budget() ->
             assert isinstance(cause, MissingNode | RootMismatch)
 
 
-@pytest.mark.scenario("PoV Budget Constraint / Proof validation - incomplete below weight limit")
-@pytest.mark.upstream("incomplete_below_limit_invalid")
-@pytest.mark.upstream("missing_node_below_limit_invalid")
-def test_leaving_out_what_would_have_fitted_panics_the_block() -> None:
-    world = publishing()
-    short, result = world.prune(1_500)
-    cause = refused(world, lambda honest: replace(honest, relay_chain_state=short.relay_chain_state)).cause
-    assert isinstance(cause, IncompleteBelowLimit)
-    assert (cause.publisher, cause.key) == result.cursor
-    assert cause.remaining.proof_size > MOCK.min_weight.proof_size
-    assert f"the proof ends at publisher {cause.publisher}, key 0x{cause.key.hex()}, with (" in str(cause)
-
-
-@pytest.mark.scenario("PoV Budget Constraint / Proof validation - incomplete at weight limit")
-@pytest.mark.upstream("incomplete_at_limit_valid")
-@pytest.mark.upstream("missing_node_at_limit_valid")
-def test_an_incomplete_pass_at_the_limit_is_valid_and_leaves_its_cursor() -> None:
-    world = publishing()
-    whole = world.prune()[1].consumed.proof_size
-    for short in (1, 50, 300):
-        world = publishing()
-        block = world.block(whole - short, seal=False)
-        assert not block.outcome.meter.can_consume(MOCK.min_weight)
-        assert world.storage.relay_proof_processing_cursor.get() == block.result.cursor is not None
-
-
 @pytest.mark.parametrize("slack", [0, 1])
 def test_the_limit_is_exact(slack: int) -> None:
     """An omission passes while one read of the largest entry does not fit, and not a byte further."""
@@ -170,14 +182,10 @@ def test_the_limit_is_exact(slack: int) -> None:
     assert last.size < MOCK.min_weight.proof_size - 1
     if slack:
         assert not world.block(budget, tamper=omit, seal=False).result.is_complete
-        nothing_is_lost_after(world)
+        assert world.block(seal=False).result.is_complete
+        nothing_is_lost(world)
     else:
         assert isinstance(refused(world, omit, pubsub_bytes=budget).cause, IncompleteBelowLimit)
-
-
-def nothing_is_lost_after(world: World) -> None:
-    assert world.block(seal=False).result.is_complete
-    nothing_is_lost(world)
 
 
 def test_a_proof_of_another_state_panics_the_block() -> None:
@@ -202,8 +210,9 @@ def test_events_of_a_refused_block_are_taken_back() -> None:
     world.publish(ALPHA, K, b"new")
     world.seal()
     events = list(world.system.events)
-    refused(world, lambda honest: replace(honest, relay_chain_state=(*honest.relay_chain_state, b"junk")))
+    panic = refused(world, lambda honest: replace(honest, relay_chain_state=(*honest.relay_chain_state, b"junk")))
     assert list(world.system.events) == events != []
+    assert str(panic).startswith("the block panicked: UnusedNodes: unused node 0x")
 
 
 def test_a_handler_that_fails_takes_the_block_back_too() -> None:
@@ -224,6 +233,7 @@ def test_a_handler_that_fails_takes_the_block_back_too() -> None:
 
 def test_panics_pickle_with_their_cause() -> None:
     panic = Panic(IncompleteBelowLimit(ALPHA, bytes(32), Weight(1, 2)))
+    assert f"the proof ends at publisher 1000, key 0x{'00' * 32}, with (" in str(panic)
     again = pickle.loads(pickle.dumps(panic))
     assert str(again) == str(panic)
     assert again.cause.remaining == Weight(1, 2)
@@ -363,4 +373,4 @@ def test_a_public_publisher_is_followed_like_any_other() -> None:
     world.subscribe(PUBLIC, K)
     world.publish(PUBLIC, K, ttl=10)
     all_hold(world, world.block(), ChangesTold())
-    assert len(world.handler.calls) == 10
+    assert len(world.handler.calls) == len(K)

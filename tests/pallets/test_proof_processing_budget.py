@@ -1,59 +1,45 @@
 """Passes that the budget cuts short: where they stop, and who comes first."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from pallets.subscriber_invariants import (
-    cache_is_exact,
-    one_pass_in_both_modes,
-)
-from pallets.subscriber_world import (
+from pallets.block_vectors import (
     ALPHA,
     BETA,
-    FREE_READS,
     GAMMA,
     OTHER_PUBLIC,
-    PLENTY,
     PUBLIC,
-    Block,
-    World,
+    A,
+    B,
+    BlockVector,
+    C,
+    K,
+    SmallNetwork,
+    cut_short,
+    executes,
+    following,
     keys,
+    of_bytes,
     path_key,
-    whole_cost,
-    world_of,
+    prune,
+    values,
 )
+from pallets.subscriber_invariants import cache_is_exact, one_pass_in_both_modes
+from pallets.subscriber_world import Block, World, world_of
 from relaycast_pallets import Policies, ReadSource
 from relaycast_pallets.subscriber.policies import SystemFirstNumeric
-from relaycast_xcm.primitives import ROCKS_DB, Weight
+from relaycast_xcm.primitives import ParaId, Weight
+from vector_fields import hexed
+from yielded_vectors import yields
 
-K = keys(10)
 NUMERIC = Policies(order=SystemFirstNumeric())
 
 
-@pytest.mark.upstream("process_proof_with_zero_budget_returns_incomplete")
-@pytest.mark.upstream("process_proof_stores_cursor_on_incomplete")
-@pytest.mark.upstream("process_proof_zero_budget_graceful_skip")
-@pytest.mark.upstream("zero_budget_processes_nothing")
-@pytest.mark.upstream("zero_budget_only_static_keys")
-def test_without_a_budget_the_proof_holds_the_static_keys_alone() -> None:
-    world = world_of(ALPHA, BETA)
-    block = world.block(0)
-    assert block.nodes == world.static_nodes() != set()
-    assert (block.calls, block.result.consumed) == ((), Weight.ZERO)
-    assert (
-        block.result.cursor == world.storage.relay_proof_processing_cursor.get() == (ALPHA, keys(10, prefix="1000")[0])
-    )
-    assert world.storage.previous_roots() == {}
-
-
-@pytest.mark.upstream("process_proof_with_limited_budget_stops_early")
-@pytest.mark.upstream("process_proof_tiny_budget_returns_incomplete_immediately")
-@pytest.mark.upstream("incomplete_at_budget_limit_sets_cursor")
-def test_a_budget_of_one_byte_stops_at_the_first_key() -> None:
-    world = World(config=FREE_READS)
-    world.subscribe(ALPHA, K)
-    world.publish(ALPHA, K)
-    block = world.block(1)
-    assert block.result.cursor == world.storage.relay_proof_processing_cursor.get() == (ALPHA, K[0])
+def whole_cost(world: World) -> Weight:
+    """Return what an unbounded pass over the relay state as it will be sealed consumes."""
+    world.seal()
+    return world.prune()[1].consumed
 
 
 @pytest.mark.upstream("exact_budget_processes_all")
@@ -76,34 +62,22 @@ def test_a_budget_of_exactly_the_cost_is_enough_and_a_byte_less_is_not() -> None
     assert block.result.consumed.all_lte(block.outcome.meter.limit)
 
 
-@pytest.mark.upstream("budget_accounts_for_ref_time")
-@pytest.mark.upstream("budget_respects_both_dimensions")
-def test_time_is_a_budget_too() -> None:
-    reads = 7
-    world = World(ref_time_limit=reads * ROCKS_DB.read + ROCKS_DB.read - 1)
-    world.subscribe(ALPHA, K)
-    world.publish(ALPHA, K, bytes(100))
-    block = world.block()
-    assert len(block.result.reads) == reads
-    assert not block.result.is_complete
-    assert block.result.consumed.ref_time == reads * ROCKS_DB.read
-
-
-@pytest.mark.scenario("PoV Budget Constraint / Weight exhausted mid-processing")
 @pytest.mark.upstream("budget_exhausted_sets_cursor")
 @pytest.mark.upstream("processing_stops_at_weight_limit")
 @pytest.mark.upstream("small_budget_processes_partial")
-def test_an_exhausted_budget_stops_at_a_key_and_prunes_the_rest() -> None:
-    world = world_of(ALPHA)
-    wanted = keys(10, prefix="1000")
-    block = world.block(1_000)
-    stopped = len(block.calls)
-    assert 0 < stopped < 10
-    assert block.result.cursor == world.storage.relay_proof_processing_cursor.get() == (ALPHA, wanted[stopped])
-    assert block.called == [(ALPHA, told) for told in wanted[:stopped]]
-    assert block.inherent.proof_bytes < block.collected.proof_bytes
-    assert world.storage.previous_roots() == {}  # the old root stays until all keys are dealt with
-    assert world.cached(ALPHA)  # what was read is kept
+@pytest.mark.upstream("process_proof_with_limited_budget_stops_early")
+@yields("subscriber/budget-scenarios")
+def test_an_exhausted_budget_stops_at_a_key_and_the_next_block_begins_with_it() -> Iterator[BlockVector]:
+    about = executes(
+        "PoV Budget Constraint / Weight exhausted mid-processing",
+        "exhausted",
+        "the first read that does not fit stops the pass at its key, which becomes the cursor",
+    )
+    network = values(wanted=3)
+    block = cut_short(network, about)
+    assert block.expect.cursor == (int(ALPHA), hexed(C))
+    yield block
+    yield network.block(about.at("goes-on", "the next block begins with the key that was not dealt with"), seal=False)
 
 
 def test_the_cursor_walks_through_every_place_where_a_pass_can_stop() -> None:
@@ -147,41 +121,47 @@ def test_the_cursor_between_publishers_is_the_next_ones_first_key() -> None:
     assert world.storage.previous_roots() == {ALPHA: world.root_of(ALPHA)}
 
 
-@pytest.mark.scenario("Proof Processing / Budget limit enforced with combined tracking")
-def test_proof_and_cache_reads_share_one_budget() -> None:
-    """1 MiB for a pass that would read about 600 KB from the proof and 600 KB from the cache."""
-    world = World()
-    every = keys(1_000)
-    world.subscribe(ALPHA, every)
-    world.publish(ALPHA, every, bytes(10))
-    assert world.block(8 * PLENTY).result.is_complete
-    world.publish(ALPHA, every[::2], bytes(11))
-    world.seal()
-    _, unlimited = world.prune(8 * PLENTY)
-    cached = sum(read.size for read in unlimited.reads if read.source is ReadSource.CACHED_NODE)
-    proven = unlimited.consumed.proof_size - cached
-    limit = (cached + proven) * 5 // 6
-    assert cached < limit
-    assert proven < limit
-    block = world.block(limit, seal=False)
-    assert block.result.cursor == world.storage.relay_proof_processing_cursor.get() is not None
-    assert block.result.consumed.proof_size <= limit
-    assert block.inherent.proof_bytes - block.outcome.meter.consumed.proof_size < 0
-    rest = world.block(8 * PLENTY, seal=False)
-    assert rest.result.is_complete
-    assert not set(rest.called) & set(block.called)
+@yields("subscriber/budget-scenarios")
+def test_proof_and_cache_reads_share_one_budget() -> Iterator[BlockVector]:
+    about = executes(
+        "Proof Processing / Budget limit enforced with combined tracking",
+        "combined-budget",
+        "proof and cache together exceed the budget, neither does alone",
+    )
+    network = following(wanted=4, value=bytes(30))
+    network.publish(ALPHA, K[:2], bytes(31))
+    network.seal()
+    reads = prune(network.honest(about, seal=False))[1].reads
+    proven, cached = (sum(read.size for read in reads if read.source.is_relay is it) for it in (True, False))
+    limit = proven + cached - 1
+    assert max(proven, cached) <= limit
+    yield network.block(about, budget=of_bytes(limit), seal=False)
+    yield network.block(about.at("resumed", "what is left of the pass"), seal=False)
 
 
-@pytest.mark.scenario("Publisher Prioritization / System parachain first")
 @pytest.mark.upstream("process_proof_prioritizes_system_chains")
 @pytest.mark.upstream("system_parachains_processed_first")
-@pytest.mark.parametrize("policies", [Policies(), NUMERIC], ids=["shuffled", "numeric"])
-def test_system_parachains_come_first(policies: Policies) -> None:
-    world = world_of(PUBLIC, ALPHA, policies=policies)
-    for seed in (b"", b"1", b"2"):
-        world.seal()
-        assert world.prune(0, seed=seed)[1].cursor == (ALPHA, keys(10, prefix="1000")[0])
-    assert [publisher for publisher, _ in world.block().called] == [ALPHA] * 10 + [PUBLIC] * 10
+@yields("subscriber/scenarios")
+def test_system_parachains_come_first_and_the_others_are_shuffled() -> Iterator[BlockVector]:
+    about = executes(
+        "Publisher Prioritization / System parachain first",
+        "system-first",
+        "1000 is processed before 3000, in whatever order they are declared",
+    )
+    network, public = SmallNetwork(), ParaId(3_000)
+    network.wanted = [(public, [A]), (ALPHA, [A])]
+    for publisher in (public, ALPHA):
+        network.publish(publisher, [A, B])
+    block = network.block(about)
+    assert [publisher for publisher, *_ in block.expect.callbacks or ()] == [1_000, 3_000]
+    yield block
+    for number in range(3):
+        network = SmallNetwork()
+        network.wanted = [(ParaId(publisher), [A]) for publisher in (2_002, 1_999, 2_000, 2_001, 7)]
+        for publisher, _ in network.wanted:
+            network.publish(publisher, [A], str(publisher).encode())
+        shuffled = about.at(f"shuffled-{number}", "system parachains by number, the others shuffled by the seed")
+        yield network.block(shuffled, seed=bytes([number]))
 
 
 @pytest.mark.upstream("priority_under_budget_constraint")
@@ -212,11 +192,14 @@ def test_five_publishers_with_the_same_keys_are_kept_apart() -> None:
         world.subscribe(publisher, [*K, *K[:3]])
         world.publish(publisher, K, str(publisher).encode())
     block = world.block()
-    assert len(block.calls) == 50
+    assert len(block.calls) == 5 * len(K)
     assert world.handler.values == {(publisher, k): str(publisher).encode() for publisher in publishers for k in K}
     cache_is_exact(world)
 
 
+@pytest.mark.upstream("process_proof_prune_and_verify_consume_similar_weight")
+@pytest.mark.upstream("prune_verify_same_weight")
+@pytest.mark.upstream("prune_verify_same_cursor")
 @pytest.mark.parametrize("step", [97, 331])
 def test_both_modes_agree_wherever_the_budget_ends(step: int) -> None:
     world = world_of(ALPHA, PUBLIC, count=8, size=60)

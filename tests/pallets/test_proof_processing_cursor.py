@@ -1,57 +1,73 @@
 """Passes over several blocks: where the next one begins, what is remembered of each key, and what is told meanwhile."""
 
+from collections.abc import Iterator
 from itertools import groupby
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallets.subscriber_invariants import (
-    ChangesTold,
-    all_hold,
-    hashed_paths,
-    nothing_is_lost,
-)
-from pallets.subscriber_world import (
+from pallets.block_vectors import (
     ALPHA,
     BETA,
     GAMMA,
     PUBLIC,
-    Block,
-    World,
+    A,
+    B,
+    BlockVector,
+    C,
+    K,
+    SmallNetwork,
+    costs,
+    executes,
     keys,
-    stops_at,
-    world_of,
+    of_bytes,
+    prune,
 )
+from pallets.subscriber_invariants import ChangesTold, all_hold, hashed_paths, nothing_is_lost
+from pallets.subscriber_world import Block, World, world_of
 from relaycast_pallets import Policies, SubscriberConfig
 from relaycast_pallets.subscriber.policies import SystemFirstNumeric
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_xcm.primitives import ROCKS_DB, U32_MAX, ParaId, Weight
+from vector_fields import hexed
+from yielded_vectors import yields
 
-K = keys(10)
 NUMERIC = Policies(order=SystemFirstNumeric())
 
 
-@pytest.mark.scenario("PoV Budget Constraint / Cursor resumption with wrap-around")
 @pytest.mark.upstream("cursor_wrap_around")
 @pytest.mark.upstream("cursor_cleared_on_complete")
 @pytest.mark.upstream("process_proof_cursor_resumes_from_correct_position")
 @pytest.mark.upstream("wrap_around_maintains_order")
-def test_a_pass_begins_at_the_cursor_and_goes_once_around() -> None:
-    world = World()
-    subscriptions = {ALPHA: keys(2, prefix="a"), BETA: keys(3, prefix="b"), GAMMA: keys(1, prefix="c")}
-    for publisher, wanted in subscriptions.items():
-        world.subscribe(publisher, wanted)
-        world.publish(publisher, wanted)
-    (a1, a2), (b1, b2, b3), (c1,) = subscriptions.values()
-    world.storage.relay_proof_processing_cursor.put((BETA, b2))
-    block = world.block()
-    turns = groupby(read.publisher for read in block.result.reads if read.publisher is not None)
+@yields("subscriber/budget-scenarios")
+def test_a_pass_begins_at_the_cursor_and_goes_once_around() -> Iterator[BlockVector]:
+    about = executes(
+        "PoV Budget Constraint / Cursor resumption with wrap-around",
+        "wrap-around",
+        "from (B, K2): B K3, C K1, A K1, A K2, B K1, then the cursor is cleared",
+    )
+    network, subscriptions = SmallNetwork(), ((ALPHA, 2), (BETA, 3), (GAMMA, 1))
+    for publisher, count in subscriptions:
+        network.subscribe(publisher, K[:count])
+        for each in K[:count]:
+            network.publish(publisher, [each], (str(publisher).encode() + each) * 2)
+    network.seal()
+    stop = next(
+        proof_size
+        for proof_size in costs(network.honest(about, seal=False))
+        if network.honest(about, budget=of_bytes(proof_size), seal=False).expect.cursor == (int(BETA), hexed(B))
+    )
+    yield network.block(about.at("stops", "a pass that stops at (B, K2)"), budget=of_bytes(stop), seal=False)
+    for publisher, count in subscriptions:
+        network.publish(publisher, K[:count], str(publisher).encode() * 10)
+    block = network.block(about)
+    turns = groupby(read.publisher for read in prune(block)[1].reads if read.publisher is not None)
     assert [publisher for publisher, _ in turns] == [BETA, GAMMA, ALPHA, BETA]
     # callbacks of a publisher wait for its last key, since a path too deep takes them all back
-    assert block.called == [(BETA, b2), (BETA, b3), (BETA, b1), (GAMMA, c1), (ALPHA, a1), (ALPHA, a2)]
-    assert block.result.is_complete
-    assert not world.storage.relay_proof_processing_cursor.exists()
+    order = [(BETA, B), (BETA, C), (BETA, A), (GAMMA, A), (ALPHA, A), (ALPHA, B)]
+    assert [call[:2] for call in block.expect.callbacks or ()] == [(int(it), hexed(told)) for it, told in order]
+    yield block
 
 
 @pytest.mark.parametrize("pubsub_bytes", range(150, 1_300, 50))
@@ -83,7 +99,8 @@ def test_a_cursor_that_leads_nowhere_means_the_beginning(gone: str) -> None:
         world.subscribe(BETA, [])
     else:
         world.storage.disabled_publishers.insert(BETA, b"\x00")
-    assert stops_at(world, 0) == (ALPHA, keys(10, prefix="1000")[0])
+    world.seal()
+    assert world.prune(0)[1].cursor == (ALPHA, keys(10, prefix="1000")[0])
     block = world.block(seal=False)
     assert block.result.is_complete
     nothing_is_lost(world)

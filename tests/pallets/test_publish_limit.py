@@ -1,9 +1,12 @@
 """``max_publishes_per_block``: a runtime's limit of one publisher's publications in one relay block."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pallets.relay import ALICE, OTHER_PARA, PARA, SYSTEM_PARA, A, B, C, Relay, refused
 from pallets.test_publish_by_xcm import AllowAll, executor_of, refusal_of, send
@@ -66,6 +69,31 @@ def test_a_publisher_that_deletes_its_keys_within_a_block_keeps_its_count() -> N
     relay.broadcaster.delete_keys(Origin.parachain(PARA), [A])
     with refused(relay, TooManyPublishes):
         relay.publish(A)
+
+
+acts = st.sampled_from(["publish", "publish", "publish", "publish too much", "delete", "next block"])
+
+
+@given(st.integers(1, 3), st.lists(st.tuples(acts, st.sampled_from([PARA, OTHER_PARA, SYSTEM_PARA])), max_size=40))
+def test_whatever_happens_in_a_block_the_limit_alone_ends_the_publications(
+    limit: int, steps: list[tuple[str, ParaId]]
+) -> None:
+    relay, counts = limited(limit), Counter[ParaId]()
+    for act, publisher in steps:
+        if act == "next block":
+            relay.at(relay.system.block_number + 1)
+            counts.clear()
+        elif act == "delete":
+            relay.broadcaster.delete_keys(Origin.parachain(publisher), [A])
+        elif act == "publish too much":
+            with refused(relay, ValueTooLarge):
+                relay.publish(A, bytes(2_000), publisher=publisher)
+        elif counts[publisher] == limit:
+            with refused(relay, TooManyPublishes):
+                relay.publish(A, publisher=publisher)
+        else:
+            relay.publish(A, publisher=publisher)
+            counts[publisher] += 1
 
 
 LEAVES: dict[str, Callable[[Broadcaster], object]] = {

@@ -1,13 +1,42 @@
 """One publisher's part of a pass: what is read of its node cache, and what is swept out of it when."""
 
-import pytest
+from collections.abc import Iterable, Iterator
 
+import pytest
+from msgspec.structs import replace
+
+from pallets.block_vectors import (
+    ALPHA,
+    BETA,
+    SMALL,
+    A,
+    About,
+    B,
+    BlockVector,
+    C,
+    D,
+    E,
+    K,
+    SmallNetwork,
+    costs,
+    key_of,
+    keys,
+    of_bytes,
+    path_key,
+    stopped_at,
+)
 from pallets.subscriber_invariants import cache_is_exact, hashed_paths
-from pallets.subscriber_world import ALPHA, World, disabled, keys, path_key
-from relaycast_pallets import Origin, Policies, ReadSource
-from relaycast_pallets.subscriber.node_cache import marked_by_base
+from pallets.subscriber_world import World, disabled
+from relaycast_pallets import Origin, Policies, PublishedEntry, ReadSource, SubscribedKey, derive_child_info
+from relaycast_pallets.subscriber.plan import Cursor
 from relaycast_pallets.subscriber.policies import StructureNodes
 from relaycast_pallets.subscriber.publisher_walk import PublisherWalk
+from relaycast_trie import MemoryDB, StateVersion, StorageProof, TrieDBMut, blake2_256
+from relaycast_trie.hasher import twox_128
+from relaycast_trie.nibbles import to_nibbles
+from relaycast_trie.node_codec import encode_branch, encode_leaf
+from vector_fields import VectorSource, hexed
+from yielded_vectors import yields
 
 ROOT = Origin.root()
 W = keys(12)
@@ -83,39 +112,66 @@ def test_a_publisher_that_is_gone_or_too_deep_is_finished_with() -> None:
     assert (gone.finished, disabling.finished) == (True, True)
 
 
-@pytest.mark.parametrize(
-    ("begins", "pubsub_bytes", "sweeps"),
-    [
-        (0, 2_500, True),  # a round begins
-        (1, 2_500, False),  # a round goes on
-        (9, 2_500, True),  # a round ends and the next one begins
-        (9, 900, True),  # not even the first key is affordable
-    ],
-)
+def halfway() -> SmallNetwork:
+    """Return a network with a pass interrupted at C, whose keys all change again."""
+    network = SmallNetwork()
+    for publisher, wanted in ((ALPHA, K[:5]), (BETA, [A])):
+        network.subscribe(publisher, wanted)
+        network.publish(publisher, K, bytes(20))
+    network.block(about("", ""))
+    for number in range(2):
+        for each in K:
+            network.publish(ALPHA, [each], bytes([number]) * 20)
+        network.publish(BETA, K, bytes([number]) * 20)
+        network.seal()
+        if not number:
+            stopped_at(network, about("", ""), C)
+    return network
+
+
+def stopping(network: SmallNetwork, part: About, at: Cursor) -> BlockVector:
+    """Return the block with the largest budget that stops at this key, and go on from it."""
+    for proof_size in reversed(costs(network.honest(part, seal=False))):
+        vector = network.honest(part, budget=of_bytes(proof_size - 1), seal=False)
+        if vector.expect.stopped_at == key_of(at):
+            network.follow(vector)
+            return vector
+    raise AssertionError(f"no budget stops at 0x{at[1].hex()} of {at[0]}")
+
+
+ROUNDS: list[tuple[str, str, Cursor | None, Cursor, bool]] = [
+    ("inside", "begins at key 2, stops at key 4", None, (ALPHA, E), False),
+    ("next-key", "begins at key 2, stops at key 3", None, (ALPHA, D), False),
+    ("second-key", "begins at key 1, stops at key 3", (ALPHA, B), (ALPHA, D), False),
+    ("first-key", "begins at key 0, stops at key 3", (ALPHA, A), (ALPHA, D), True),
+    ("behind-another", "comes with key 0 behind another publisher, stops at key 3", (BETA, A), (ALPHA, D), True),
+    ("at-the-cursor", "begins and stops at key 2", None, (ALPHA, C), True),
+    ("elsewhere", "begins at key 2, stops in another publisher", None, (BETA, A), True),
+    ("wrapped", "begins at key 2, stops at key 1 behind the wrap", None, (ALPHA, B), True),
+    ("wrapped-first", "begins at key 2, stops at key 0 behind the wrap", None, (ALPHA, A), True),
+]
+"""Passes over a publisher that was interrupted: where they begin, where they stop, and if they sweep its cache."""
+
+
+@pytest.mark.parametrize(("name", "does", "cursor", "stop", "sweeps"), ROUNDS, ids=[name for name, *_ in ROUNDS])
+@yields("subscriber/caches")
 def test_the_cache_of_an_unfinished_publisher_is_swept_once_in_a_round(
-    begins: int, pubsub_bytes: int, *, sweeps: bool
-) -> None:
-    """A sweep leaves what was just read, and the path of each key in the trie that it was last dealt with against."""
-    world, stale = World(), bytes(32)
-    world.subscribe(ALPHA, W)
-    for number, budget in enumerate((1 << 20, 2_500)):
-        write(world, number)
-        world.block(budget)
-    world.storage.cached_trie_nodes.insert(ALPHA, stale, b"no key needs it")
-    world.storage.relay_proof_processing_cursor.put((ALPHA, W[begins]))
-    write(world, 2)
-    result = world.block(pubsub_bytes).result
-    assert result.stopped_at is not None
-    assert (0 < begins < W.index(result.stopped_at[1])) is not sweeps
-    assert (stale in world.cached(ALPHA)) is not sweeps
-    if sweeps:
-        bases, root = world.storage.bases(ALPHA, W), world.storage.previous_roots()[ALPHA]
-        assert bases is not None
-        needed = marked_by_base({key: bases.get(key, root) for key in W}, world.relay_nodes())
-        read = {read.node_hash for read in result.reads if read.source is ReadSource.RELAY_NODE}
-        assert world.cached(ALPHA).keys() == needed | read
-    (change,) = result.changes
-    assert not change.cache.remove & change.cache.insert.keys()
+    name: str, does: str, cursor: Cursor | None, stop: Cursor, *, sweeps: bool
+) -> Iterator[BlockVector]:
+    network = halfway()
+    before = network.kept.keys()
+    if cursor is not None:
+        network.put_turn(cursor)
+    why = f"an interrupted pass {does}: {'stored nodes on no path go' if sweeps else 'stored nodes stay'}"
+    yield stopping(network, about(f"pruned/{name}", why), stop)
+    assert bool(nodes_in(before) - nodes_in(network.kept)) is sweeps
+    if name in ("inside", "wrapped"):
+        yield network.block(about(f"pruned/{name}-rest", "the pass after it finishes the publisher"), seal=False)
+
+
+def nodes_in(kept: Iterable[bytes]) -> set[bytes]:
+    """Return the storage keys of cached nodes."""
+    return {raw for raw in kept if raw.startswith(twox_128(b"Subscriber") + twox_128(b"CachedTrieNodes"))}
 
 
 def test_neighbours_that_were_dealt_with_against_one_root_are_walked_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,3 +219,101 @@ def test_a_node_that_grows_too_long_to_be_kept_goes_and_is_not_counted() -> None
     world.block()
     assert world.cached(ALPHA).keys() == before - {root}
     assert world.storage.shared_nodes(ALPHA) == {}
+
+
+# Nodes inside their parents, and nodes that two publishers have.
+
+CLOSE = [path_key("0" * 62 + end) for end in ("00", "01", "10")]
+"""Keys that part in their last nibbles: with short values the nodes below their branch are inside it."""
+
+
+def about(name: str, why: str, invariant: int = 6) -> About:
+    return About(f"caches/{name}", why, VectorSource(invariant=invariant))
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@yields("subscriber/caches")
+def test_nodes_inside_their_parents_cost_nothing_count_for_nothing_and_are_not_cached(
+    depth: int,
+) -> Iterator[BlockVector]:
+    network = SmallNetwork(config=replace(SMALL, max_trie_depth=depth))
+    network.subscribe(ALPHA, [*CLOSE, path_key("0" * 62 + "0f")])
+    network.publish(ALPHA, [*CLOSE, path_key("f")][: 2 + depth], b"")
+    name = f"inline/{depth}"
+    why = f"inline nodes below {depth} hashed ones, where {depth} are allowed"
+    yield network.block(about(f"{name}/first", f"{why}: they cost nothing and are not cached"))
+    network.publish(ALPHA, CLOSE[1:2], b"\x01")
+    yield network.block(about(f"{name}/changed", "an inline leaf changes: the other one is known from its parent"))
+    network.delete(ALPHA, CLOSE[:1])
+    yield network.block(about(f"{name}/merged", "an inline branch with two leaves becomes an inline leaf"))
+    network.publish(ALPHA, CLOSE[:1], b"")
+    yield network.block(about(f"{name}/split", "an inline leaf becomes an inline branch with two leaves"))
+    network.publish(ALPHA, CLOSE[2:], bytes(23))
+    yield network.block(about(f"{name}/outgrown", "an inline leaf becomes one with a hash: it counts", 8))
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@yields("subscriber/caches")
+def test_a_branch_of_more_than_32_bytes_inside_its_parent_does_not_count(depth: int) -> Iterator[BlockVector]:
+    """No trie is built so, but every decoder reads it."""
+    wanted = [path_key("10"), path_key("11"), path_key("f")]
+    leaves = [
+        encode_leaf(to_nibbles(each)[at:], PublishedEntry(bytes([at]) * 20, 0, number).encode())
+        for number, (each, at) in enumerate(zip(wanted, (2, 2, 1), strict=True))
+    ]
+    hashes = [blake2_256(leaf) for leaf in leaves]
+    inner = encode_branch(b"", [*hashes[:2], *[None] * 14], None)
+    root = encode_branch(b"", [None, inner, *[None] * 13, hashes[2]], None)
+    network = SmallNetwork(config=replace(SMALL, max_trie_depth=depth))
+    network.subscribe(ALPHA, wanted)
+    network.seal()
+    why = f"hashed leaves below a long inline branch, which does not count: {depth} hashed nodes are allowed"
+    part = about(f"inline/long-{depth}", why, 8)
+    root_key, db = derive_child_info(ALPHA).prefixed_storage_key(), MemoryDB()
+    trie = TrieDBMut(db, state_version=StateVersion.V1)
+    trie[root_key] = blake2_256(root)
+    trie[network.static_keys[0]] = bytes(8)
+    top = trie.commit()
+    nodes = [*StorageProof.generate(db, top, [root_key, *network.static_keys]).nodes, root]
+    asked = replace(network.asked(part), relay_root=hexed(top))
+    yield network.lie(asked, part, sorted([*nodes, *leaves] if depth == 2 else nodes))
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "what"),
+    [("added", [A, B], "as a node of its new trie"), ("changed", [A], "as a node of its old trie")],
+    ids=["added", "changed"],
+)
+@yields("subscriber/caches")
+def test_a_node_in_the_proof_and_in_a_cache_is_read_from_the_cache(
+    name: str, wanted: list[SubscribedKey], what: str
+) -> Iterator[BlockVector]:
+    network = SmallNetwork()
+    network.subscribe(BETA, [A])
+    for publisher in (ALPHA, BETA):
+        network.publish(publisher, K[:3], bytes(20))
+    network.block(about("", ""))
+    network.subscribe(BETA, wanted)
+    network.subscribe(ALPHA, [A])
+    if name == "changed":
+        network.publish(BETA, [A], bytes(21))
+    network.seal()
+    part = f"two-publishers/{name}"
+    why = f"1000 pays for a node of the proof, 1001 reads it from its cache {what}"
+    paid = costs(network.honest(about("", ""), seal=False))
+    yield network.honest(about(part, f"{why} and pays again"), seal=False)
+    short = about(f"{part}/short", f"{why}: a budget that is a byte short of all reads")
+    yield network.honest(short, budget=of_bytes(paid[-1] - 1), seal=False)
+
+
+@yields("subscriber/caches")
+def test_a_publisher_without_a_cached_node_pays_for_the_one_in_the_proof() -> Iterator[BlockVector]:
+    network = SmallNetwork()
+    network.subscribe(ALPHA, [A])
+    for publisher in (ALPHA, BETA):
+        network.publish(publisher, K[:3], bytes(20))
+    network.block(about("", ""))
+    network.subscribe(ALPHA, [A, B])
+    network.subscribe(BETA, [A])
+    why = "1000 reads a node from its cache, 1001 has none: it pays for the proof's"
+    yield network.block(about("two-publishers/cached-first", why))

@@ -183,6 +183,7 @@ def test_the_depth_limit_counts_nodes_with_a_hash(depth: int, limit: int, fits: 
     with pytest.raises(TrieDepthExceeded) as error:
         walked(held, None, steps[:1], max_depth=limit)
     assert (error.value.key, error.value.limit) == (steps[0], limit)
+    assert str(error.value) == f"the path of key 0x{steps[0].hex()} has more than {limit} nodes"
 
 
 def test_nodes_inside_their_parents_do_not_count() -> None:

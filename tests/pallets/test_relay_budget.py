@@ -1,15 +1,28 @@
 """How much of a block's proof pub-sub gets: messages first, then what is left."""
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from pallets.subscriber_world import ALPHA, PLENTY, World, keys
+from pallets.block_vectors import (
+    ALPHA,
+    About,
+    BlockVector,
+    PovShare,
+    executes,
+    keys,
+    of_bytes,
+    shared_out,
+    values,
+)
+from pallets.subscriber_world import PLENTY, World
 from relaycast_pallets import CumulusSixths, Floor, PovUsage, Remaining, into_abridged
 from relaycast_pallets.parachain_system.relay_budget import MIB, Abridged, BudgetPolicy, check_enough_messages_included
 from relaycast_pallets.subscriber.policies import Advanced
+from yielded_vectors import yields
 
 MB = 1_000_000
 
@@ -51,56 +64,119 @@ def test_messages_must_move_on(messages: int, full: int, enough: bool) -> None:
     assert check_enough_messages_included([b"m"] * messages, full) is enough
 
 
-@pytest.mark.parametrize(
-    ("used", "left"),
-    [
-        pytest.param(
-            500_000,
-            3_750_000,
-            marks=[
-                pytest.mark.scenario("PoV Budget Constraint / Light block with large pub-sub budget"),
-                pytest.mark.upstream("light_block_large_budget"),
-            ],
-        ),
-        pytest.param(
-            4_000_000,
-            250_000,
-            marks=[
-                pytest.mark.scenario("PoV Budget Constraint / Heavy block with small pub-sub budget"),
-                pytest.mark.upstream("heavy_block_small_budget"),
-            ],
-        ),
-        (4_250_000, 0),
-        (4_250_001, 0),  # never below zero
-    ],
-)
-def test_pubsub_gets_what_a_block_of_5_mb_has_left(used: int, left: int) -> None:
+@pytest.mark.parametrize(("used", "left"), [(500_000, 3_750_000), (4_250_000, 0), (4_250_001, 0)])
+def test_pubsub_gets_what_a_block_of_5_mb_has_left_and_never_less_than_nothing(used: int, left: int) -> None:
     assert Remaining().share_out(PovUsage(5 * MB, other_bytes=used)).pubsub_bytes == left
-    as_messages = PovUsage(5 * MB, horizontal_messages=(bytes(used - 1_000), bytes(1_000)))
-    if used <= 4_250_000:
-        assert Remaining().share_out(as_messages) == Abridged(0, 2, left)
 
 
-@pytest.mark.scenario("PoV Budget Constraint / Full block with no pub-sub budget")
+def shared(about: About, *, downward: Sequence[int] = (), horizontal: Sequence[int] = ()) -> BlockVector:
+    """Return a block whose budget is what messages of these lengths leave of 85 % of 5 MiB."""
+    share = shared_out(
+        PovShare(
+            max_pov_size=5 * MIB,
+            percent=85,
+            downward=tuple(downward),
+            horizontal=tuple(horizontal),
+            downward_full=0,
+            horizontal_full=0,
+            pubsub_bytes=0,
+        )
+    )
+    budget, crowded = of_bytes(share.pubsub_bytes), bool(downward or horizontal)
+    return replace(values().block(about, budget=budget, crowded=crowded, seal=False), share=share)
+
+
+@pytest.mark.upstream("light_block_large_budget")
+@yields("subscriber/budget-scenarios")
+def test_a_light_block_leaves_pubsub_most_of_it() -> Iterator[BlockVector]:
+    about = executes(
+        "PoV Budget Constraint / Light block with large pub-sub budget",
+        "light-block",
+        "500 kB of messages leave 3.9 MB for pub-sub",
+    )
+    block = shared(about, horizontal=[50_000] * 10)
+    assert block.budget.proof_size == 3_956_448
+    yield block
+
+
+@pytest.mark.upstream("heavy_block_small_budget")
+@yields("subscriber/budget-scenarios")
+def test_a_heavy_block_leaves_pubsub_little_of_it() -> Iterator[BlockVector]:
+    about = executes(
+        "PoV Budget Constraint / Heavy block with small pub-sub budget",
+        "heavy-block",
+        "4 MiB of messages leave 262,144 bytes for pub-sub",
+    )
+    block = shared(about, horizontal=[MIB // 16] * 64)
+    assert block.budget.proof_size == 262_144
+    yield block
+
+
 @pytest.mark.upstream("full_block_no_budget")
 @pytest.mark.upstream("zero_budget_graceful_skip")
-def test_a_full_block_skips_pubsub_and_the_next_one_tries_again() -> None:
-    world = World(budget=Remaining())
-    world.subscribe(ALPHA, keys(3))
-    world.publish(ALPHA, keys(3))
-    world.receive([bytes(1_000)], [bytes(700)])
-    world.seal()
-    crowded = world.inherent(world.collect(), 2_000)
-    pruned, pruning = world.parachain.prune(crowded, b"")
-    handed_over = replace(crowded, relay_chain_state=tuple(pruned))
-    outcome = world.parachain.set_validation_data(handed_over, b"")
-    assert outcome.abridged == Abridged(1, 1, 0)
-    assert outcome.result.cursor == pruning.cursor == (ALPHA, keys(3)[0])
-    assert world.handler.calls == []
-    assert len(world.block(seal=False).calls) == 3
+@pytest.mark.upstream("process_proof_with_zero_budget_returns_incomplete")
+@pytest.mark.upstream("process_proof_stores_cursor_on_incomplete")
+@pytest.mark.upstream("process_proof_zero_budget_graceful_skip")
+@pytest.mark.upstream("zero_budget_processes_nothing")
+@pytest.mark.upstream("zero_budget_only_static_keys")
+@yields("subscriber/budget-scenarios")
+def test_a_full_block_skips_pubsub_and_the_next_one_delivers() -> Iterator[BlockVector]:
+    about = executes(
+        "PoV Budget Constraint / Full block with no pub-sub budget",
+        "full-block",
+        "no byte is left: static keys alone are proven, the pass stops",
+    )
+    block = shared(about, downward=[4_456_448 // 4] * 4)
+    assert (block.budget.proof_size, block.expect.callbacks) == (0, ())
+    yield block
+    network = values()
+    network.block(about, budget=of_bytes(0), crowded=True, seal=False)
+    yield network.block(about.at("retried", "the block after a full one delivers"), seal=False)
 
 
-@pytest.mark.scenario("PoV Budget Constraint / Budget calculation")
+@pytest.mark.upstream("process_proof_tiny_budget_returns_incomplete_immediately")
+@pytest.mark.upstream("incomplete_at_budget_limit_sets_cursor")
+@yields("subscriber/budget-scenarios")
+def test_pubsub_gets_what_messages_leave() -> Iterator[BlockVector]:
+    about = executes(
+        "PoV Budget Constraint / Budget calculation",
+        "budget-calculation",
+        "85 % of the largest proof where no message waits",
+    )
+    yield shared(about)
+    abridged = about.at(
+        "abridged", "the first message that does not fit is hashed, and all after it: each hash takes bytes"
+    )
+    yield shared(abridged, downward=[100_000] * 30, horizontal=[60_000] * 30)
+    in_full = about.at("first-in-full", "the first message of each kind stays in full, whatever it leaves")
+    yield shared(in_full, downward=[4_456_448, 10], horizontal=[5_000])
+    yield shared(about.at("boundary", "messages that leave one byte"), downward=[4_456_448 - 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "horizontal", "reserved"),
+    [
+        ("first", [5_000], 5_000),
+        ("short-first", [30], 40),
+        ("equal-first", [40], 40),
+        ("others", [5_000, 90_000, 70], 5_080),
+    ],
+)
+@pytest.mark.parametrize("more", [0, 1])
+@yields("subscriber/budget-scenarios")
+def test_a_second_downward_message_leaves_what_is_kept_for_horizontal_ones(
+    name: str, horizontal: list[int], reserved: int, more: int
+) -> Iterator[BlockVector]:
+    size = 4_456_448 - 1_000_000 - reserved + more
+    about = executes(
+        "PoV Budget Constraint / Budget calculation",
+        f"budget-calculation/reserved-{name}-{more}",
+        f"{reserved} bytes are kept for horizontal messages: a second downward one of {size} bytes "
+        f"{'does not fit' if more else 'just fits'}",
+    )
+    yield shared(about, downward=[1_000_000, size], horizontal=horizontal)
+
+
 @pytest.mark.upstream("budget_after_dmq_hrmp_correct")
 def test_the_budget_is_what_messages_leave_of_85_percent() -> None:
     usage = PovUsage(10_001, (bytes(3_000), bytes(2_000)), (bytes(3_000), bytes(600), bytes(1)))

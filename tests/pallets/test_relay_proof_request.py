@@ -1,15 +1,18 @@
 """What a parachain asks its collator to prove, and the bytes of the question."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallets.subscriber_world import ALPHA, BETA, PUBLIC, World, keys
+from pallets.block_vectors import ALPHA, PUBLIC, A, B, BlockVector, SmallNetwork, executes, values
+from pallets.subscriber_world import World
 from relaycast_pallets import Child, RelayProofRequest, Top, derive_child_info, static_relay_keys
 from relaycast_trie import CodecError
 from relaycast_xcm.primitives import ParaId
+from yielded_vectors import yields
 
-A, B, C = keys(3)
 STORAGE_KEY = b"pubsub\xe8\x03\x00\x00"
 TOP, CHILD = Top(b"\x01\x02"), Child(STORAGE_KEY, b"k")
 
@@ -55,6 +58,7 @@ def test_every_subscribed_key_is_asked_for_in_the_publishers_child_trie() -> Non
     world = World()
     world.subscribe(ALPHA, [B, A])
     assert world.subscriber.relay_keys().keys == (Child(STORAGE_KEY, A), Child(STORAGE_KEY, B))
+    assert world.parachain.relay_keys_to_prove() == world.subscriber.relay_keys()
 
 
 @pytest.mark.upstream("relay_keys_empty_no_subscriptions")
@@ -74,19 +78,29 @@ def test_each_publisher_is_asked_for() -> None:
     assert list(world.subscriber.relay_keys().by_child_trie()) == names
 
 
-@pytest.mark.upstream("disabled_publisher_skipped_in_proof_requests")
-@pytest.mark.scenario("Trie Depth Limit / Disabled publisher is skipped")
-def test_a_disabled_publisher_is_not_asked_for() -> None:
-    world = World()
-    for publisher, value in ((ALPHA, b"alpha"), (BETA, b"beta")):
-        world.subscribe(publisher, [A])
-        world.publish(publisher, [A], value)
-    world.storage.disabled_publishers.insert(ALPHA, b"\x00")
-    assert list(world.subscriber.relay_keys().by_child_trie()) == [derive_child_info(BETA).storage_key]
-    assert world.parachain.relay_keys_to_prove() == world.subscriber.relay_keys()
-    block = world.block()
-    assert block.called == [(BETA, A)]
-    assert world.root_of(ALPHA) not in block.nodes
+@yields("subscriber/budget-scenarios")
+def test_the_paths_to_all_subscribed_keys_are_collected() -> Iterator[BlockVector]:
+    about = executes(
+        "Relay Proof Collection / Proof collection for subscriptions",
+        "proof-collection",
+        "the collected proof holds the paths to A, B and C in the child trie of 1000",
+    )
+    yield values(wanted=3).block(about, seal=False)
+
+
+@yields("subscriber/budget-scenarios")
+def test_a_child_root_is_found_by_the_publishers_id_in_four_bytes() -> Iterator[BlockVector]:
+    about = executes(
+        "Relay Proof Collection / Child trie key derivation",
+        "child-trie-key",
+        "the child root stands at :child_storage:default:pubsub and the id as u32 (e8030000 for 1000)",
+    )
+    network = SmallNetwork()
+    for publisher in (ALPHA, ParaId(0x0102_0304)):
+        assert derive_child_info(publisher).storage_key == b"pubsub" + int(publisher).to_bytes(4, "little")
+        network.subscribe(publisher, [A])
+        network.publish(publisher, [A], str(publisher).encode())
+    yield network.block(about)
 
 
 def test_the_static_keys_of_a_parachain_are_these() -> None:

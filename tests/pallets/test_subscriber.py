@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from pallets.subscriber_invariants import cache_is_exact, hashed_paths
+from pallets.subscriber_invariants import cache_is_exact
 from pallets.subscriber_world import (
     ALPHA,
     BETA,
@@ -25,7 +25,6 @@ from relaycast_pallets import (
     DataProcessed,
     DispatchError,
     KeyBeyondBudget,
-    NoCachedNodes,
     Origin,
     Policies,
     PublisherCacheCleared,
@@ -111,12 +110,6 @@ def test_clearing_a_cache_removes_all_that_is_remembered_of_the_publisher() -> N
     cache_is_exact(world)
 
 
-def test_there_must_be_something_to_clear() -> None:
-    world = following()
-    with refused(world, NoCachedNodes):
-        world.subscriber.clear_publisher_cache(ROOT, BETA)
-
-
 @pytest.mark.upstream("data_processed_event_emitted")
 def test_each_value_told_is_an_event() -> None:
     world = following()
@@ -145,56 +138,8 @@ def test_what_callbacks_weigh_is_added_up() -> None:
     assert [update[:2] for update in world.subscriber.delivered.updates] == [(ALPHA, wanted) for wanted in K[:3]]
 
 
-@pytest.mark.upstream("enable_publisher_fails_if_not_disabled")
-def test_a_publisher_that_is_not_disabled_cannot_be_enabled() -> None:
-    world = disabled()
-    with refused(world, PublisherNotDisabled):
-        world.subscriber.enable_publisher(ROOT, BETA)
-
-
 def test_refusals_name_the_publisher() -> None:
     assert str(PublisherNotDisabled(ALPHA)) == "publisher 1000: It is not disabled"
-
-
-@pytest.mark.scenario("Subscription Handler / Adding subscriptions")
-def test_added_keys_are_fetched_although_nothing_changed() -> None:
-    """Keys that were there keep their nodes and are not told again."""
-    world = following()
-    cached = world.cached(ALPHA)
-    world.subscribe(ALPHA, K[:6])
-    block = world.block()
-    assert world.subscriber.plan().views[ALPHA].change is SubscriptionChange.NONE
-    assert block.called == [(ALPHA, wanted) for wanted in K[3:6]]
-    assert cached.keys() < world.cached(ALPHA).keys()
-    assert not block.nodes & cached.keys()
-    cache_is_exact(world)
-
-
-@pytest.mark.upstream("subscription_before_publish")
-def test_a_subscription_may_come_before_the_first_value() -> None:
-    world = World()
-    world.subscribe(ALPHA, K[:2])
-    for _ in range(2):
-        assert world.block().calls == ()
-    world.publish(ALPHA, K[:1])
-    assert world.block().called == [(ALPHA, K[0])]
-
-
-@pytest.mark.scenario("Trie Node Caching / Subscription change clears cache")
-@pytest.mark.upstream("cache_invalidation_removes_stale_nodes")
-def test_removed_keys_clear_the_cache_and_the_next_proof_is_whole() -> None:
-    world = World()
-    world.subscribe(ALPHA, [A, B])
-    world.publish(ALPHA, K, bytes(40))
-    world.block()
-    first_cache = world.cached(ALPHA)
-    world.subscribe(ALPHA, [C, D])
-    block = world.block()
-    paths = {node_hash for path in hashed_paths(world, ALPHA) for _, node_hash in path}
-    assert paths <= block.nodes
-    assert first_cache.keys() & block.nodes  # the root is proven again although it had been cached
-    assert block.called == [(ALPHA, C), (ALPHA, D)]
-    cache_is_exact(world)
 
 
 def test_keys_removed_and_added_at_once_count_as_removed() -> None:
@@ -202,23 +147,6 @@ def test_keys_removed_and_added_at_once_count_as_removed() -> None:
     world.subscribe(ALPHA, [A, E])
     assert world.subscriber.plan().views[ALPHA].change is SubscriptionChange.REMOVED
     assert world.block().called == [(ALPHA, A), (ALPHA, E)]
-    cache_is_exact(world)
-
-
-@pytest.mark.scenario("Subscription Handler / Removing subscriptions requires cache clear")
-@pytest.mark.upstream("subscription_removal_and_cache_clear")
-def test_a_dropped_publishers_nodes_stay_until_they_are_cleared() -> None:
-    world = following(ALPHA, BETA)
-    cached = world.cached(ALPHA)
-    del world.handler.wanted[ALPHA]
-    world.publish(ALPHA, K, b"new")
-    assert world.block().calls == ()
-    assert world.cached(ALPHA) == cached != {}
-    world.subscriber.clear_publisher_cache(ROOT, ALPHA)
-    assert world.cached(ALPHA) == {}
-    assert set(world.storage.previous_roots()) == {BETA}
-    world.subscribe(ALPHA, [A])
-    assert world.block().called == [(ALPHA, A)]
     cache_is_exact(world)
 
 

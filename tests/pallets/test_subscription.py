@@ -1,10 +1,27 @@
 """What a subscriber declares and receives: keys, handlers, and how long a value has left."""
 
+from collections.abc import Iterator
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 
-from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, Recorder, World, key, keys
+from pallets.block_vectors import (
+    ALPHA,
+    BETA,
+    PUBLIC,
+    A,
+    B,
+    BlockVector,
+    C,
+    K,
+    SmallNetwork,
+    executes,
+    following,
+    key,
+    path_key,
+)
+from pallets.subscriber_world import MOCK, Recorder, World
 from relaycast_pallets import (
     CombinedHandlers,
     Infinite,
@@ -18,36 +35,51 @@ from relaycast_pallets import (
     subscribed_key,
 )
 from relaycast_pallets.subscriber.subscription import Subscriptions, by_publisher
-from relaycast_trie import blake2_256
 from relaycast_xcm.primitives import U32_MAX, ParaId, Weight
-
-A, B, C = keys(3)
+from vector_fields import hexed
+from yielded_vectors import yields
 
 
 @pytest.mark.upstream("subscribed_key_from_hash")
-@pytest.mark.scenario("Subscription Handler / Pre-computed hash")
-def test_a_hash_is_taken_as_it_is() -> None:
-    assert SubscribedKey.from_hash(b"\x42" * 32) == b"\x42" * 32
-
-
 @pytest.mark.upstream("subscribed_key_from_data")
-@pytest.mark.scenario("Subscription Handler / Runtime key hashing")
-def test_data_is_hashed_when_it_is_known() -> None:
-    world = World()
-    wanted = SubscribedKey.from_data(b"test_key")
-    assert wanted == blake2_256(b"test_key")
-    world.subscribe(ALPHA, [wanted])
-    world.publish(ALPHA, [wanted])
-    assert world.block().called == [(ALPHA, wanted)]
-
-
 @pytest.mark.upstream("subscribed_key_macro")
-@pytest.mark.scenario("Subscription Handler / Compile-time key hashing")
-def test_a_name_that_is_known_beforehand_is_hashed_once() -> None:
-    first, again = subscribed_key("my_key"), subscribed_key("my_key")
-    assert isinstance(first, SubscribedKey)
-    assert first == blake2_256(b"my_key")
-    assert first is again
+@yields("subscriber/scenarios")
+def test_a_key_is_the_hash_of_a_name_or_of_data_or_a_hash_as_it_is() -> Iterator[BlockVector]:
+    named, data = subscribed_key("my_key"), bytes(range(100))
+    assert named is subscribed_key("my_key")
+    for about, hashed, wanted in (
+        (
+            executes(
+                "Subscription Handler / Compile-time key hashing",
+                "compile-time-hashing",
+                "subscribed_key!(my_key) is the Blake2b-256 hash of the name",
+            ),
+            b"my_key",
+            named,
+        ),
+        (
+            executes(
+                "Subscription Handler / Runtime key hashing",
+                "runtime-hashing",
+                "SubscribedKey::from_data hashes any bytes with Blake2b-256",
+            ),
+            data,
+            SubscribedKey.from_data(data),
+        ),
+        (
+            executes(
+                "Subscription Handler / Pre-computed hash",
+                "pre-computed-hash",
+                "SubscribedKey::from_hash takes 32 bytes as they are",
+            ),
+            b"",
+            SubscribedKey.from_hash(path_key("c0ffee")),
+        ),
+    ):
+        network = SmallNetwork()
+        network.subscribe(ALPHA, [wanted])
+        network.publish(ALPHA, [wanted], hashed)
+        yield replace(network.block(about), hashed_keys=((hexed(hashed), hexed(wanted)),) if hashed else ())
 
 
 @pytest.mark.parametrize("size", [0, 31, 33])
@@ -112,6 +144,87 @@ def test_ttl_states_encode_as_an_enum() -> None:
         b"\x01\x02\x01\x00\x00",
         b"\x02",
     ]
+
+
+@yields("subscriber/scenarios")
+def test_repeated_declarations_count_once_and_their_weight_is_not_the_passs() -> Iterator[BlockVector]:
+    about = executes(
+        "Subscription Handler / Subscription declaration",
+        "subscription-declaration",
+        "subscriptions() returns publishers with keys and a weight; the weight is the block's, not the pass's",
+    )
+    network = SmallNetwork(declared_weight=Weight(7_000, 900))
+    network.wanted = [(PUBLIC, [A]), (ALPHA, [B, A])]
+    for publisher in (ALPHA, PUBLIC):
+        network.publish(publisher, K[:3])
+    yield network.block(about)
+    network = SmallNetwork()
+    network.wanted = [(PUBLIC, [B]), (ALPHA, [B, A, B]), (BETA, []), (PUBLIC, [A, B])]
+    for publisher in (ALPHA, PUBLIC):
+        network.publish(publisher, K[:3])
+    yield network.block(about.at("repeats", "repeats count once; a publisher without keys is none"))
+
+
+@yields("subscriber/scenarios")
+def test_added_keys_are_fetched_although_nothing_changed() -> Iterator[BlockVector]:
+    about = executes(
+        "Subscription Handler / Adding subscriptions",
+        "adding-subscriptions",
+        "a key that is added is fetched although nothing changed; the key that was there is not told again",
+    )
+    network = following(wanted=1)
+    network.subscribe(ALPHA, K[:3])
+    yield network.block(about)
+    yield network.block(about.at("next", "after the added key was dealt with nothing is read"))
+    network.subscribe(BETA, [A])
+    network.publish(BETA, K[:2], b"beta")
+    yield network.block(about.at("publisher", "a publisher that is added is fetched beside one that is unchanged"))
+
+
+@pytest.mark.upstream("subscription_removal_and_cache_clear")
+@yields("subscriber/scenarios")
+def test_a_dropped_publishers_nodes_stay_until_they_are_cleared() -> Iterator[BlockVector]:
+    about = executes(
+        "Subscription Handler / Removing subscriptions requires cache clear",
+        "removing-subscriptions",
+        "a publisher that left keeps its cached nodes and nothing else",
+    )
+    network = following(ALPHA, BETA)
+    network.subscribe(ALPHA, ())
+    network.publish(ALPHA, [A], b"unheard")
+    yield network.block(about)
+    clear = ("clear_publisher_cache", int(ALPHA))
+    cleared = about.at("cleared", "clear_publisher_cache frees the nodes; a second call finds nothing to clear")
+    block = network.block(cleared, calls=(clear, clear))
+    assert block.expect.call_results == ("ok", "NoCachedNodes")
+    yield block
+    network.subscribe(ALPHA, [B])
+    yield network.block(about.at("again", "subscribed again is subscribed anew: the cache holds the path of B alone"))
+
+
+@pytest.mark.upstream("value_change_detected")
+@yields("subscriber/scenarios")
+def test_an_update_is_told_with_the_raw_value_and_its_time_to_live() -> Iterator[BlockVector]:
+    about = executes(
+        "Subscription Handler / Data update callback",
+        "data-update",
+        "an updated key is told with its raw value and an infinite time to live",
+    )
+    network = following()
+    network.publish(ALPHA, [A], b"new")
+    block = network.block(about)
+    assert block.expect.callbacks == ((int(ALPHA), hexed(A), hexed(b"new"), hexed(Infinite().encode())),)
+    yield block
+    network.publish(ALPHA, [A], b"newer", ttl=30)
+    yield network.block(about.at("valid-for", "a finite time to live counts from the relay parent: 30 blocks are left"))
+    network.publish(ALPHA, [B], b"brief", ttl=2)
+    network.seal()
+    network.publish(ALPHA, [C])
+    network.seal()
+    timed_out = about.at("timed-out", "the entry expires at the relay parent's number: it is told as timed out")
+    yield network.block(timed_out)
+    network.publish(ALPHA, [A], b"endless", ttl=0xFFFF_FFFF)
+    yield network.block(about.at("far-away", "the latest expiry is computed without overflow"))
 
 
 @pytest.mark.scenario("Subscription Handler / Subscription declaration")

@@ -1,54 +1,89 @@
 """The depth limit of a publisher's trie: who breaks it is left out until enabled, and nobody else with it."""
 
+from collections.abc import Iterator
+
 import pytest
+from msgspec.structs import replace
 
-from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact, hashed_paths
-from pallets.subscriber_world import ALPHA, BETA, K, World, disabled, path_key, staircase
-from relaycast_pallets import (
-    DisableReason,
-    Origin,
-    PublisherDisabled,
-    PublisherEnabled,
-    SubscribedKey,
+from pallets.block_vectors import (
+    ALPHA,
+    BETA,
+    PUBLIC,
+    SMALL,
+    A,
+    B,
+    BlockVector,
+    SmallNetwork,
+    executes,
+    path_key,
+    prune,
+    staircase,
+    told,
 )
+from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact, hashed_paths
+from pallets.subscriber_world import World
+from relaycast_pallets import SubscribedKey
 from relaycast_pallets.subscriber.publisher_walk import PublisherWalk
-
-A, B, C, D, E = K[:5]
-ROOT, SIGNED = Origin.root(), Origin.signed(bytes(32))
+from yielded_vectors import yields
 
 
-@pytest.mark.scenario("Trie Depth Limit / Proof exceeds depth limit")
-@pytest.mark.scenario("Proof Processing / Depth limit enforced during processing")
+@pytest.mark.upstream("depth_within_limit")
+@pytest.mark.parametrize("depth", [6, 7, 8])
+@yields("subscriber/scenarios")
+def test_a_path_within_the_depth_limit_is_told(depth: int) -> Iterator[BlockVector]:
+    about = executes(
+        "Trie Depth Limit / Proof within depth limit", "within-depth-limit", "a path of 6 nodes with a limit of 8"
+    )
+    network, steps = SmallNetwork(), staircase(depth)
+    network.subscribe(ALPHA, steps[:1])
+    network.publish(ALPHA, steps, b"deep")
+    part = about if depth == 6 else about.at(depth, f"a path of {depth} nodes with a limit of 8, the leaf included")
+    yield network.block(part)
+
+
+def too_deep(depth: int = 9) -> SmallNetwork:
+    """Return a network with a publisher whose path is ``depth`` nodes long, and another one within the limit."""
+    network, steps = SmallNetwork(), staircase(depth)
+    network.subscribe(ALPHA, [steps[0], path_key("f")])
+    network.publish(ALPHA, [*steps, path_key("f")], b"deep")
+    network.subscribe(BETA, [A])
+    network.publish(BETA, [A, B], b"beta")
+    return network
+
+
 @pytest.mark.upstream("depth_exceeds_limit")
 @pytest.mark.upstream("depth_exceeded_disables_publisher")
 @pytest.mark.upstream("disable_publisher_function_works")
-@pytest.mark.parametrize("depth", [9, 10, 40])
-def test_a_path_beyond_the_depth_limit_disables_its_publisher_and_no_other(depth: int) -> None:
-    world = World()
-    deep, shallow = staircase(depth), path_key("f")
-    world.subscribe(ALPHA, [deep[0], shallow])
-    world.publish(ALPHA, [*deep, shallow], bytes(40))
-    world.subscribe(BETA, K[:3])
-    world.publish(BETA, K)
-    block = world.block()
-    assert block.called == [(BETA, wanted) for wanted in K[:3]]
-    assert len({read.node_hash for read in block.result.reads if read.publisher == ALPHA}) == 8
-    assert list(world.storage.disabled_publishers.items()) == [(ALPHA, b"\x00")]
-    assert world.system.events.of(PublisherDisabled) == [PublisherDisabled(ALPHA, DisableReason.TrieDepthExceeded)]
-    assert "has more than 8 nodes" in str(block.result.changes[0].disabled_by)
-    assert (world.cached(ALPHA), set(world.storage.previous_roots())) == ({}, {BETA})
+@yields("subscriber/scenarios")
+def test_a_path_beyond_the_depth_limit_disables_its_publisher_and_no_other() -> Iterator[BlockVector]:
+    about = executes(
+        "Trie Depth Limit / Proof exceeds depth limit",
+        "exceeds-depth-limit",
+        "a path of 10 nodes disables its publisher, with all of its keys; the other publisher is served",
+    )
+    block = too_deep(10).block(about)
+    assert told(block) == [A]
+    yield block
+    yield too_deep(9).block(about.at("nine", "the first node beyond the limit is neither read nor paid for"))
+    network, deep = SmallNetwork(), staircase(9, subscribed=path_key("f"))
+    network.subscribe(ALPHA, [path_key("0"), deep[0]])
+    network.publish(ALPHA, [path_key("0"), *deep], bytes(30))
+    yield network.block(about.at("dropped", "a key that was read before the deep one is not told"))
 
 
-def test_keys_read_before_the_deep_one_are_not_told() -> None:
-    world = World()
-    deep = staircase(12, subscribed=path_key("f"))
-    early = path_key("0001")
-    world.subscribe(ALPHA, [early, deep[0]])
-    world.publish(ALPHA, [early, *deep], bytes(40))
-    block = world.block()
-    assert [change.disabled_by is not None for change in block.result.changes] == [True]
-    assert any(read.source.value == "relay_value" for read in block.result.reads)  # the first key was read
-    assert block.calls == ()
+@yields("subscriber/budget-scenarios")
+def test_a_path_is_read_down_to_the_depth_limit() -> Iterator[BlockVector]:
+    about = executes(
+        "Proof Processing / Depth limit enforced during processing",
+        "depth-enforced",
+        "a path of 10 nodes is read down to node 8, then the publisher is disabled",
+    )
+    network, steps = SmallNetwork(), staircase(10)
+    network.subscribe(PUBLIC, steps[:1])
+    network.publish(PUBLIC, steps, b"deep")
+    block = network.block(about)
+    assert len({read.node_hash for read in prune(block)[1].reads if read.publisher == PUBLIC}) == 8
+    yield block
 
 
 def test_a_trie_that_grows_above_unchanged_nodes_does_not_escape_the_limit() -> None:
@@ -80,6 +115,20 @@ def bounded(world: World) -> None:
     cached = world.cached(ALPHA)
     assert all(sum(node_hash in cached for _, node_hash in path) <= limit for path in paths)
     assert len(cached) <= len(paths) * limit
+
+
+@yields("subscriber/scenarios")
+def test_the_cache_of_two_keys_at_the_depth_limit_holds_both_paths() -> Iterator[BlockVector]:
+    about = executes(
+        "Trie Depth Limit / Depth limit bounds cache size",
+        "depth-bounds-cache",
+        "two keys with paths of the full depth: at most max_trie_depth nodes a key are cached",
+    )
+    network = SmallNetwork(config=replace(SMALL, max_trie_depth=4))
+    first, second = staircase(4, subscribed=path_key("0")), staircase(4, subscribed=path_key("2"))
+    network.subscribe(ALPHA, [first[0], second[0]])
+    network.publish(ALPHA, [*first, *second], bytes(30))
+    yield network.block(about)
 
 
 @pytest.mark.scenario("Trie Depth Limit / Depth limit bounds cache size")
@@ -122,32 +171,41 @@ def test_without_the_limit_the_cache_would_outgrow_its_bound(monkeypatch: pytest
 
 @pytest.mark.upstream("disabled_publisher_skipped_in_processing")
 @pytest.mark.upstream("process_proof_skips_disabled_publishers")
-def test_a_disabled_publisher_is_left_out() -> None:
-    world = disabled()
-    world.publish(ALPHA, staircase(2), b"new")
-    block = world.block()
-    assert block.result.is_complete
-    assert ALPHA not in {read.publisher for read in block.result.reads}
-    assert block.calls == ()
+@pytest.mark.upstream("disabled_publisher_skipped_in_proof_requests")
+@yields("subscriber/scenarios")
+def test_a_disabled_publisher_is_left_out() -> Iterator[BlockVector]:
+    about = executes(
+        "Trie Depth Limit / Disabled publisher is skipped",
+        "disabled-is-skipped",
+        "a disabled publisher is not asked for: not even its child root is looked up",
+    )
+    network = too_deep()
+    network.block(about)
+    network.publish(ALPHA, [path_key("f")], b"unheard")
+    yield network.block(about)
+    network.subscribe(BETA, ())
+    yield network.block(about.at("alone", "where every publisher is disabled the pass is complete and reads nothing"))
 
 
-@pytest.mark.scenario("Trie Depth Limit / Re-enable disabled publisher")
 @pytest.mark.upstream("enable_publisher_works")
 @pytest.mark.upstream("enable_publisher_emits_event")
+@pytest.mark.upstream("enable_publisher_fails_if_not_disabled")
 @pytest.mark.upstream("reenabled_publisher_processed_again")
 @pytest.mark.upstream("publisher_disabled_then_enabled")
-def test_an_enabled_publisher_is_processed_with_the_next_block() -> None:
-    world = disabled()
-    world.subscriber.enable_publisher(ROOT, ALPHA)
-    assert ALPHA not in world.storage.disabled_publishers
-    assert list(world.system.events) == [PublisherEnabled(ALPHA)]
-    world.delete(ALPHA, staircase(10)[3:])
-    assert world.block().called == [(ALPHA, staircase(10)[0])]
-    cache_is_exact(world)
-
-
-def test_an_enabled_publisher_that_is_still_too_deep_is_disabled_again() -> None:
-    world = disabled()
-    world.subscriber.enable_publisher(ROOT, ALPHA)
-    assert world.block().calls == ()
-    assert ALPHA in world.storage.disabled_publishers
+@yields("subscriber/scenarios")
+def test_an_enabled_publisher_is_processed_with_the_next_block() -> Iterator[BlockVector]:
+    about = executes(
+        "Trie Depth Limit / Re-enable disabled publisher",
+        "re-enable",
+        "enable_publisher takes effect in the next block; enabling twice is refused",
+    )
+    enable = ("enable_publisher", int(ALPHA))
+    network = too_deep()
+    network.block(about)
+    block = network.block(about, calls=(enable, enable))
+    assert block.expect.call_results == ("ok", "PublisherNotDisabled")
+    yield block
+    yield network.block(about.at("still-deep", "an enabled publisher that is still too deep is disabled again"))
+    network.block(about, calls=(enable,))
+    network.delete(ALPHA, staircase(9)[5:])
+    yield network.block(about.at("shallow", "an enabled publisher within the limit is served"))

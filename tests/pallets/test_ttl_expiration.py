@@ -1,282 +1,299 @@
 """When published keys expire, and how the scan for them uses the idle time of blocks."""
 
-from itertools import pairwise
+from collections.abc import Iterator
 
 import pytest
 
-from pallets.relay import PARA, SYSTEM_PARA, A, B, Relay, hash_key
-from relaycast_pallets import DRAFT_MOCK, BroadcasterConfig, KeyExpired, PublishedEntry
-from relaycast_pallets.frame.typed_storage import BLAKE2_128_CONCAT
-from relaycast_xcm.primitives import ROCKS_DB, U32_MAX, ZERO_DB, ParaId, Weight
+from pallets.broadcaster_vectors import BroadcasterVector, DbPrices, StepSequence, with_limits
+from pallets.relay import Relay, hash_key
+from relaycast_xcm.primitives import ParaId, Weight
+from vector_fields import Vector, VectorSource, scenario
+from yielded_vectors import yields
 
-ROCKS = BroadcasterConfig(publisher_deposit=100, db_weight=ROCKS_DB)
-FREE = BroadcasterConfig(publisher_deposit=100, db_weight=ZERO_DB)
-BASE = Weight(25_000_000)
-EACH = Weight(450_000_000)
+READ, WRITE = 25_000_000, 100_000_000
+BASE, EACH = READ, 2 * READ + 4 * WRITE
+TWO_SCANS = Weight(BASE + 2 * EACH)
+LAST_BLOCK = (1 << 32) - 1
 
-
-def with_keys(count: int, config: BroadcasterConfig = ROCKS, *, ttl: int = 50, at: int = 100) -> Relay:
-    """Publish ``count`` keys of ``SYSTEM_PARA`` at block ``at``, then begin the block at which they expire."""
-    relay = Relay(config)
-    relay.at(at)
-    for index in range(count):
-        relay.publish(hash_key(str(index)), b"v", ttl=ttl, publisher=SYSTEM_PARA)
-    relay.at(at + ttl)
-    return relay
+RESUMES = VectorSource(upstream="on_idle_cursor_resumption")
+VANISHES = VectorSource(trap="an entry that goes under the cursor does not derail the scan")
 
 
-def scan_order(relay: Relay) -> list[bytes]:
-    return [key for _, key, _ in relay.storage.ttl_data.items()]
+def published(names: str, *, ttl: int, block: int = 100, hasher: str = "Twox64Concat", **limits: int) -> StepSequence:
+    there = with_limits(max_stored_keys=20, ttl_key_hasher=hasher, **limits).register(2_000).at(block)
+    for name in names:
+        there.publish(2_000, name, name.encode(), ttl=ttl)
+    return there.begin()
 
 
-@pytest.mark.scenario("TTL Expiration / Key expires")
+# The end of a key
+
+
 @pytest.mark.upstream("on_idle_expires_keys")
-def test_a_key_expires_at_its_block_and_not_before(relay: Relay) -> None:
-    relay.at(1_000)
-    relay.register()
-    relay.publish(A, b"value", ttl=100)
-    relay.at(1_099)
-    relay.broadcaster.on_idle(Weight.MAX)
-    assert relay.value(A) == b"value"
-    relay.at(1_100)
-    relay.broadcaster.on_idle(Weight.MAX)
-    assert relay.value(A) is None
-    assert relay.storage.ttl_data.get(PARA, A) is None
-    assert (relay.keys(), relay.storage.size_of(PARA)) == (set(), 0)
-    assert relay.of_broadcaster() == [KeyExpired(PARA, A)]
+@pytest.mark.parametrize(
+    ("block", "when", "left"),
+    [(1_000, "at once", "k"), (1_099, "one block before", "k"), (1_100, "exactly then", ""), (1_101, "after", "")],
+)
+@yields("broadcaster/expiry")
+def test_a_key_expires_at_its_block_and_not_before(block: int, when: str, left: str) -> Iterator[Vector]:
+    source = scenario("TTL Expiration / Key expires")
+    vector = (
+        published("k", ttl=100, block=1_000)
+        .at(block)
+        .on_idle()
+        .vector(f"expiry/at-{block}", f"published at 1000 for 100 blocks, looked at {when}", source, keeps=left)
+    )
+    if not left:
+        assert vector.after == with_limits(max_stored_keys=20).register(2_000).begin().before
+    yield vector
 
 
-@pytest.mark.scenario("TTL Expiration / Infinite TTL")
+@pytest.mark.parametrize("ttl", [1, 2, LAST_BLOCK - 100])
+@pytest.mark.parametrize(("late", "left"), [(-1, "k"), (0, "")])
+@yields("broadcaster/expiry")
+def test_equality_with_the_end_is_expired(ttl: int, late: int, left: str) -> Iterator[Vector]:
+    source = scenario("TTL Expiration / Key expires")
+    block, why = 100 + ttl + late, f"a time to live of {ttl}, {-late} blocks before its end"
+    there = published("k", ttl=ttl).at(block).on_idle()
+    yield there.vector(f"expiry/ttl-{ttl}-at-{block}", why, source, keeps=left)
+
+
+@yields("broadcaster/expiry")
+def test_a_block_before_the_insertion_expires_nothing() -> Iterator[Vector]:
+    source = scenario("TTL Expiration / Key expires")
+    there, why = published("k", ttl=100).at(50).on_idle(), "a block below that of the insertion expires nothing"
+    yield there.vector("expiry/block-before-insertion", why, source, keeps="k")
+
+
 @pytest.mark.upstream("publish_infinite_ttl")
 @pytest.mark.upstream("publish_infinite_ttl_no_ttl_data_entry")
-@pytest.mark.parametrize("now", [2, 10_000, U32_MAX])
-def test_what_lives_for_ever_has_no_ttl_data(relay: Relay, now: int) -> None:
-    relay.register()
-    relay.publish(A, b"value", ttl=0)
-    assert relay.storage.ttl_data.count() == 0
-    relay.at(now)
-    relay.broadcaster.on_idle(Weight.MAX)
-    assert relay.value(A) == b"value"
+@yields("broadcaster/expiry")
+def test_a_time_to_live_of_zero_never_ends() -> Iterator[Vector]:
+    source = scenario("TTL Expiration / Infinite TTL")
+    there = published("k", ttl=0).at(LAST_BLOCK).on_idle()
+    why = "a time to live of 0 never ends, and TtlData has no entry"
+    yield there.vector("expiry/infinite", why, source, keeps="k")
+    mixed = with_limits().register(2_000).publish(2_000, "a", b"\x01", ttl=5).publish(2_000, "b", b"\x02").begin()
+    mixed.at(6).on_idle()
+    yield mixed.vector("expiry/one-of-two", "the key without an end stays", source, keeps="b")
 
 
-@pytest.mark.upstream("publish_finite_ttl")
-@pytest.mark.upstream("publish_finite_ttl_creates_ttl_data_entry")
-@pytest.mark.upstream("ttl_data_stored_separately")
-def test_a_finite_ttl_is_recorded_beside_the_child_trie(relay: Relay) -> None:
-    relay.register()
-    relay.at(100)
-    relay.publish(A, b"value", ttl=500)
-    assert relay.storage.ttl_data.get(PARA, A) == (500, 100)
-    assert relay.state.exists(relay.storage.ttl_data.storage_key(PARA, A))
-    assert relay.storage.entry(PARA, A) == PublishedEntry(b"value", 500, 100)
-
-
-@pytest.mark.scenario("TTL Expiration / TTL reset on update")
-@pytest.mark.upstream("ttl_reset_on_update")
-def test_publishing_again_starts_the_time_anew(relay: Relay) -> None:
-    relay.register()
-    relay.at(1_000)
-    relay.publish(A, ttl=100)
-    relay.at(1_050)
-    relay.publish(A, ttl=200)
-    assert relay.storage.ttl_data.get(PARA, A) == (200, 1_050)
-    for block, alive in ((1_100, True), (1_249, True), (1_250, False)):
-        relay.at(block)
-        relay.broadcaster.on_idle(Weight.MAX)
-        assert (relay.value(A) is not None) is alive
-
-
-@pytest.mark.scenario("TTL Expiration / TTL change from finite to infinite")
-@pytest.mark.upstream("ttl_finite_to_infinite")
-def test_an_infinite_ttl_takes_the_record_away(relay: Relay) -> None:
-    relay.register()
-    relay.publish(A, ttl=100)
-    relay.publish(A, ttl=0)
-    assert relay.storage.ttl_data.count() == 0
-    relay.at(10_000)
-    relay.broadcaster.on_idle(Weight.MAX)
-    assert relay.value(A) is not None
-
-
-@pytest.mark.upstream("ttl_infinite_to_finite")
-def test_a_finite_ttl_may_come_later(relay: Relay) -> None:
-    relay.register()
-    relay.publish(A, ttl=0)
-    relay.at(100)
-    relay.publish(A, ttl=500)
-    assert relay.storage.ttl_data.get(PARA, A) == (500, 100)
-
-
-@pytest.mark.upstream("publish_large_ttl")
+@pytest.mark.upstream("publish_large_ttl")  # the draft adds without saturation: such a key expires in the next block
 @pytest.mark.upstream("publish_large_ttl_accepted_as_is")
-@pytest.mark.parametrize("inserted", [1, 1_000, U32_MAX - 1])
-def test_the_largest_ttl_is_kept_and_does_not_wrap(relay: Relay, inserted: int) -> None:
-    """The draft adds without saturation: such a key expires in the next block there."""
-    relay.register()
-    relay.at(inserted)
-    relay.publish(A, ttl=U32_MAX)
-    assert relay.storage.ttl_data.get(PARA, A) == (U32_MAX, inserted)
-    for now, alive in ((inserted, True), (U32_MAX - 1, True), (U32_MAX, False)):
-        relay.at(now)
-        relay.broadcaster.on_idle(Weight.MAX)
-        assert (relay.value(A) is not None) is alive
+@pytest.mark.parametrize(
+    ("block", "ttl", "now", "left"),
+    [
+        (100, LAST_BLOCK, LAST_BLOCK - 1, "k"),
+        (100, LAST_BLOCK, LAST_BLOCK, ""),
+        (LAST_BLOCK - 1, 5, LAST_BLOCK - 1, "k"),
+        (LAST_BLOCK - 1, 5, LAST_BLOCK, ""),
+    ],
+)
+@yields("broadcaster/expiry")
+def test_a_time_to_live_beyond_the_last_block_ends_in_it(block: int, ttl: int, now: int, left: str) -> Iterator[Vector]:
+    there = published("k", ttl=ttl, block=block).at(now).on_idle()
+    yield there.vector(
+        f"expiry/saturates-{block}-{ttl}-{now}",
+        f"published at {block} for {ttl} blocks, looked at in block {now}: it ends in the last block",
+        VectorSource(trap="the sum of block and time to live saturates"),
+        keeps=left,
+    )
 
 
-@pytest.mark.parametrize(("ttl", "now", "alive"), [(1, 100, True), (1, 101, False), (50, 149, True), (50, 150, False)])
-def test_equality_with_the_end_is_expired(relay: Relay, ttl: int, now: int, alive: bool) -> None:
-    relay.register()
-    relay.at(100)
-    relay.publish(A, ttl=ttl)
-    relay.at(now)
-    relay.broadcaster.on_idle(Weight.MAX)
-    assert (relay.value(A) is not None) is alive
+@pytest.mark.upstream("ttl_reset_on_update")
+@yields("broadcaster/expiry")
+def test_publishing_again_starts_the_time_anew() -> Iterator[Vector]:
+    source = scenario("TTL Expiration / TTL reset on update")
+    there = published("k", ttl=100, block=1_000).at(1_050).publish(2_000, "k", b"\x02", ttl=200)
+    there.at(1_100).on_idle().at(1_249).on_idle().at(1_250).on_idle()
+    yield there.vector("expiry/reset", "published again at 1050 for 200: it ends at 1250", source, keeps="")
+    shorter = published("k", ttl=1_000).at(110).publish(2_000, "k", b"\x02", ttl=5)
+    shorter.at(114).on_idle().at(115).on_idle()
+    yield shorter.vector("expiry/shorter", "a shorter time ends earlier", source, keeps="")
+    ended = published("k", ttl=10).at(110).on_idle().publish(2_000, "k", b"\x02", ttl=10).at(119).on_idle()
+    ended.at(120).on_idle()
+    yield ended.vector("expiry/again", "an expired key is published again", source, keeps="")
+    same = published("k", ttl=10).at(110).publish(2_000, "k", b"\x02", ttl=10).on_idle()
+    why = "published again in the block in which it would end"
+    yield same.vector("expiry/published-in-time", why, source, keeps="k")
 
 
-@pytest.mark.parametrize("late", [1, 49, 10_000])
-def test_a_key_that_no_scan_met_at_its_end_goes_with_a_later_one(relay: Relay, late: int) -> None:
-    relay.register()
-    relay.at(100)
-    relay.publish(A, ttl=50)
-    relay.at(150 + late)
-    relay.broadcaster.on_idle(Weight.MAX)
-    assert relay.value(A) is None
+@pytest.mark.upstream("ttl_finite_to_infinite")
+@yields("broadcaster/expiry")
+def test_an_infinite_ttl_takes_the_record_away() -> Iterator[Vector]:
+    source = scenario("TTL Expiration / TTL change from finite to infinite")
+    endless = published("k", ttl=10).at(105).publish(2_000, "k", b"\x02", ttl=0).at(110).on_idle().at(9_999).on_idle()
+    yield endless.vector("expiry/finite-to-infinite", "the entry of TtlData goes, the key stays", source, keeps="k")
 
 
-@pytest.mark.scenario("TTL Expiration / Partial cleanup under weight limit")
+@yields("broadcaster/expiry")
+def test_after_the_last_key_nothing_is_left() -> Iterator[Vector]:
+    source = scenario("TTL Expiration / Key expires")
+    there = StepSequence().register(2_000)
+    registered = there.begin().before
+    there.publish(2_000, "a", b"\x01", ttl=5).publish(2_000, "b", b"\x02").begin().at(6).on_idle().delete(2_000, "b")
+    vector = there.vector("on-idle/then-last-key", "after expiry the last key is deleted: nothing is left", source)
+    assert vector.after == registered
+    yield vector
+
+
+# Weight and cap of a scan
+
+
 @pytest.mark.upstream("on_idle_partial_cleanup")
-@pytest.mark.upstream("on_idle_partial_cleanup_sets_cursor")
-def test_weight_for_half_of_the_keys_deletes_half_and_the_next_block_the_rest() -> None:
-    relay = with_keys(1_000)
-    order = scan_order(relay)
-    used = relay.broadcaster.on_idle(BASE + EACH * 500)
-    assert used == BASE + EACH * 500
-    assert relay.keys(SYSTEM_PARA) == set(order[500:])
-    assert relay.storage.ttl_scan_cursor.get() == (SYSTEM_PARA, order[499])
-    assert relay.broadcaster.on_idle(BASE + EACH * 500) == BASE + EACH * 500
-    assert relay.keys(SYSTEM_PARA) == set()
-    assert relay.storage.ttl_scan_cursor.get() is None
+@pytest.mark.parametrize(
+    ("ref_time", "scans", "why"),
+    [
+        (0, 0, "no weight: nothing is looked at"),
+        (BASE - 1, 0, "one picosecond less than a read"),
+        (BASE, 0, "a read alone: no entry is scanned"),
+        (BASE + EACH - 1, 0, "one picosecond less than one entry"),
+        (BASE + EACH, 1, "one entry exactly"),
+        (BASE + 2 * EACH, 2, "two entries"),
+        (BASE + 3 * EACH - 1, 2, "one picosecond less than all three entries"),
+        (BASE + 3 * EACH, 3, "all three entries: the scan comes to the end"),
+        (BASE + 9 * EACH, 3, "more than enough"),
+    ],
+)
+@yields("broadcaster/expiry")
+def test_a_scan_never_exceeds_the_weight_that_remains(ref_time: int, scans: int, why: str) -> Iterator[Vector]:
+    source = scenario("TTL Expiration / Partial cleanup under weight limit")
+    there = published("abc", ttl=10).at(110).on_idle(Weight(ref_time))
+    why = f"{ref_time} ps for three expired keys: {why}"
+    vector = there.vector(f"on-idle/weight-{ref_time}", why, source)
+    assert used(vector) == (BASE + scans * EACH if ref_time >= BASE else 0)
+    yield vector
 
 
-@pytest.mark.upstream("on_idle_cursor_resumption")
-def test_key_after_key_goes_in_the_order_of_storage() -> None:
-    relay = with_keys(5)
-    order = scan_order(relay)
-    for left in (4, 3, 2, 1, 0):
-        relay.broadcaster.on_idle(BASE + EACH)
-        assert scan_order(relay) == order[5 - left :]
-    assert relay.storage.ttl_scan_cursor.get() is None
-    assert [event.key for event in relay.system.events.of(KeyExpired)] == order
+def used(vector: BroadcasterVector) -> int:
+    """Return the picoseconds of the last step."""
+    assert vector.steps[-1].expect
+    assert vector.steps[-1].expect.consumed
+    return int(vector.steps[-1].expect.consumed.ref_time)
 
 
-@pytest.mark.upstream("on_idle_cursor_wrap_around")
-def test_at_the_end_the_scan_begins_anew_in_the_next_block() -> None:
-    relay = with_keys(4, ttl=50)
-    relay.at(120)
-    for _ in range(2):
-        relay.broadcaster.on_idle(BASE + EACH * 3)
-        assert relay.storage.ttl_scan_cursor.get() is not None
-        relay.broadcaster.on_idle(BASE + EACH * 3)
-        assert relay.storage.ttl_scan_cursor.get() is None
-    assert len(relay.keys(SYSTEM_PARA)) == 4
+@yields("broadcaster/expiry")
+def test_a_scan_has_no_proof_size() -> Iterator[Vector]:
+    source = scenario("TTL Expiration / Partial cleanup under weight limit")
+    for left in (0, 1):
+        there = published("abc", ttl=10).at(110).on_idle(Weight(BASE + EACH, left))
+        yield there.vector(f"on-idle/proof-{left}", "scans have no proof size, whatever is left of it", source)
 
 
-@pytest.mark.parametrize("config", [FREE, DRAFT_MOCK])
-def test_no_more_than_the_cap_is_scanned_however_light(config: BroadcasterConfig) -> None:
-    relay = Relay(config)
-    relay.at(100)
+@yields("broadcaster/expiry")
+def test_an_empty_map_costs_a_read() -> Iterator[Vector]:
+    source = scenario("TTL Expiration / Partial cleanup under weight limit")
+    for ref_time in (BASE, BASE + EACH):
+        there = published("", ttl=0).on_idle(Weight(ref_time))
+        yield there.vector(f"on-idle/empty-{ref_time}", "an empty map costs a read", source)
+
+
+@yields("broadcaster/expiry")
+def test_where_the_database_is_free_no_weight_is_enough() -> Iterator[Vector]:
+    free = with_limits(db_weight=DbPrices(0, 0)).register(2_000).publish(2_000, "a", b"\x01", ttl=1).begin()
+    why, source = "where the database is free, no weight is enough", VectorSource(trap="mocks without weights")
+    yield free.at(2).on_idle(Weight.ZERO).vector("on-idle/free", why, source, keeps="")
+
+
+@pytest.mark.parametrize("cap", range(5))
+@yields("broadcaster/expiry")
+def test_a_scan_ends_at_the_cap_and_keys_that_live_cost_the_same(cap: int) -> Iterator[Vector]:
+    source = scenario("TTL Expiration / Partial cleanup under weight limit")
+    expired = published("abc", ttl=10, max_ttl_scans_per_idle=cap).at(110).on_idle()
+    why = f"at most {cap} scans for three expired keys"
+    gone = expired.vector(f"on-idle/cap-{cap}", why, source)
+    yield gone
+    alive = published("abc", ttl=90, max_ttl_scans_per_idle=cap).at(110).on_idle()
+    why = f"at most {cap} scans for three keys that live: they cost the same"
+    stay = alive.vector(f"on-idle/cap-{cap}-alive", why, source, keeps="abc")
+    assert used(gone) == used(stay) == BASE + min(cap, 3) * EACH
+    yield stay
+
+
+def test_a_scan_ends_at_the_cap_of_500_where_the_database_is_free(relay: Relay) -> None:
     for index in range(510):
-        para = ParaId(1_000 + index % 20)
-        relay.publish(hash_key(str(index)), b"v", ttl=1, publisher=para)
-    relay.at(101)
+        relay.publish(hash_key(str(index)), ttl=1, publisher=ParaId(1_000 + index % 20))
+    relay.at(2)
     relay.broadcaster.on_idle(Weight.MAX)
     assert relay.storage.ttl_data.count() == 10
     relay.broadcaster.on_idle(Weight.MAX)
     assert relay.storage.ttl_data.count() == 0
 
 
-def test_entries_that_stay_are_charged_like_those_that_go() -> None:
-    relay = with_keys(10)
-    relay.at(120)
-    assert relay.broadcaster.on_idle(Weight.MAX) == BASE + EACH * 10
-    assert len(relay.keys(SYSTEM_PARA)) == 10
+# The cursor
 
 
-@pytest.mark.parametrize(
-    ("remaining", "used", "deleted"),
-    [
-        (Weight(24_999_999), Weight.ZERO, 0),  # not even the cursor can be read
-        (BASE, BASE, 0),
-        (BASE + EACH - Weight(1), BASE, 0),  # one short of an entry
-        (BASE + EACH, BASE + EACH, 1),
-        (BASE + EACH * 2 - Weight(1), BASE + EACH, 1),
-    ],
-)
-def test_the_scan_never_exceeds_what_remains(remaining: Weight, used: Weight, deleted: int) -> None:
-    relay = with_keys(3)
-    before = relay.storage.ttl_scan_cursor.get()
-    assert relay.broadcaster.on_idle(remaining) == used
-    assert len(relay.keys(SYSTEM_PARA)) == 3 - deleted
-    if not deleted:
-        assert relay.storage.ttl_scan_cursor.get() == before
+@pytest.mark.upstream("on_idle_partial_cleanup_sets_cursor")
+@pytest.mark.upstream("on_idle_cursor_wrap_around")
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+@yields("broadcaster/expiry")
+def test_a_scan_resumes_at_the_cursor_and_begins_anew_at_the_end(count: int) -> Iterator[Vector]:
+    for name, ttl, why in (
+        ("resumes", 10, f"two scans a block through {count} expired keys"),
+        ("wraps", 90, f"two scans a block round and round {count} keys that live"),
+    ):
+        there = published("abcde"[:count], ttl=ttl).at(110)
+        for _ in range(4):
+            there.on_idle(TWO_SCANS)
+        left = "abcde"[:count] if ttl == 90 else ""
+        yield there.vector(f"on-idle/{name}-{count}", why, RESUMES, keeps=left)
 
 
-@pytest.mark.parametrize("remaining", [Weight.ZERO, BASE - Weight(1), BASE])
-def test_too_little_weight_leaves_a_cursor_where_it_is(remaining: Weight) -> None:
-    relay = with_keys(3)
-    relay.broadcaster.on_idle(BASE + EACH)
-    cursor = relay.storage.ttl_scan_cursor.get()
-    relay.broadcaster.on_idle(remaining)
-    assert relay.storage.ttl_scan_cursor.get() == cursor is not None
+@yields("broadcaster/expiry")
+def test_a_scan_without_weight_leaves_the_cursor() -> Iterator[Vector]:
+    there = published("abcd", ttl=90).at(110).on_idle(TWO_SCANS).on_idle(Weight(BASE)).on_idle(Weight.ZERO)
+    yield there.vector("on-idle/cursor-stays", "a scan without weight leaves the cursor", RESUMES)
 
 
-@pytest.mark.parametrize("gone", ["the entry under the cursor", "the next entry", "all that follow", "everything"])
-def test_entries_that_vanish_do_not_derail_the_scan(gone: str) -> None:
-    relay = with_keys(6)
-    relay.at(120)
-    order = scan_order(relay)
-    relay.broadcaster.on_idle(BASE + EACH * 3)
-    vanished = {
-        "the entry under the cursor": order[2:3],
-        "the next entry": order[3:4],
-        "all that follow": order[3:],
-        "everything": order,
-    }[gone]
-    relay.storage.remove(SYSTEM_PARA, vanished)
-    relay.at(150)
-    relay.broadcaster.on_idle(Weight.MAX)
-    assert set(scan_order(relay)) == set(order[:3]) - set(vanished)
-    relay.broadcaster.on_idle(Weight.MAX)
-    assert scan_order(relay) == []
+@pytest.mark.parametrize("name", ["a", "b", "c", "d"])
+@yields("broadcaster/expiry")
+def test_keys_that_come_and_go_between_scans_do_not_derail_them(name: str) -> Iterator[Vector]:
+    there = published("abcd", ttl=90).at(110).on_idle(TWO_SCANS).delete(2_000, name)
+    there.on_idle(TWO_SCANS).on_idle(TWO_SCANS)
+    yield there.vector(f"on-idle/cursor-deleted-{name}", f"{name} is deleted between two scans", VANISHES)
+    there = published("abd" if name == "c" else "abcd", ttl=90).at(110).on_idle(TWO_SCANS)
+    there.publish(2_000, "new" + name, b"\x01", ttl=1).at(111).on_idle(TWO_SCANS).on_idle(TWO_SCANS)
+    why = "a key comes between two scans, before or after it"
+    yield there.vector(f"on-idle/cursor-added-{name}", why, VANISHES)
 
 
-def test_the_scan_follows_the_hashes_of_publishers_and_keys() -> None:
-    relay = Relay(FREE)
-    paras = [ParaId(para) for para in range(1_000, 1_020)]
-    for para in paras:
-        relay.publish(A, ttl=1, publisher=para)
-        relay.publish(B, ttl=1, publisher=para)
-    relay.at(2)
-    relay.broadcaster.on_idle(Weight.MAX)
-    expired = [(event.publisher, event.key) for event in relay.system.events.of(KeyExpired)]
-    raw_keys = [relay.storage.ttl_data.storage_key(*entry) for entry in expired]
-    assert len(expired) == 40
-    assert all(left < right for left, right in pairwise(raw_keys))
-    assert [publisher for publisher, _ in expired] != sorted(publisher for publisher, _ in expired)
+@yields("broadcaster/expiry")
+def test_where_all_keys_are_gone_the_cursor_is_cleared() -> Iterator[Vector]:
+    there = published("abcd", ttl=90).at(110).on_idle(TWO_SCANS).delete(2_000, *"abcd").on_idle(TWO_SCANS)
+    vector = there.vector("on-idle/cursor-over-nothing", "all keys are deleted: the cursor is cleared", VANISHES)
+    assert vector.after == published("", ttl=0).before
+    yield vector
 
 
-def test_either_hasher_of_the_draft_finds_its_way_through() -> None:
-    relay = with_keys(7, BroadcasterConfig(publisher_deposit=100, ttl_key_hasher=BLAKE2_128_CONCAT))
-    for _ in range(3):
-        relay.broadcaster.on_idle(BASE + EACH * 3)
-    assert relay.storage.ttl_data.count() == 0
-    assert relay.storage.ttl_scan_cursor.get() is None
+@yields("broadcaster/expiry")
+def test_the_cursor_goes_on_where_its_publisher_is_gone() -> Iterator[Vector]:
+    left = StepSequence().register(2_000).register(2_001)
+    for para_id in (2_000, 2_001):
+        left.publish(para_id, "a", b"\x01", ttl=50).publish(para_id, "b", b"\x02", ttl=50)
+    left.begin().at(6).on_idle(Weight(BASE + EACH)).deregister(2_000).on_idle(TWO_SCANS).on_idle(TWO_SCANS)
+    yield left.vector("on-idle/publisher-leaves", "the publisher under the cursor deregisters", RESUMES)
 
 
-def test_the_last_key_to_expire_leaves_nothing_behind() -> None:
-    pristine = Relay(ROCKS)
-    pristine.at(150)
-    relay = with_keys(3)
-    relay.state.commit()
-    relay.broadcaster.on_idle(Weight.MAX)
-    assert relay.state.commit() == pristine.state.commit()
-    assert relay.state.snapshot() == pristine.state.snapshot()
+# The order of a scan
+
+
+@yields("broadcaster/expiry")
+def test_another_hasher_of_the_second_key_gives_another_order() -> Iterator[Vector]:
+    hashed = published("abcde", ttl=10, hasher="Blake2_128Concat").at(110)
+    hashed.on_idle(TWO_SCANS).on_idle(TWO_SCANS).on_idle(TWO_SCANS)
+    why = "another hasher of the second key: another order of the scan"
+    yield hashed.vector("on-idle/blake2", why, RESUMES, keeps="")
+
+
+@pytest.mark.parametrize(("name", "ttl"), [("expired", 5), ("mixed", 50)])
+@yields("broadcaster/expiry")
+def test_a_scan_follows_the_hashes_of_publishers_and_keys(name: str, ttl: int) -> Iterator[Vector]:
+    source = scenario("TTL Expiration / Partial cleanup under weight limit")
+    there = StepSequence().register(2_000).register(2_001)
+    for para_id in (1_000, 2_000, 2_001):
+        there.publish(para_id, "a", b"\x01", ttl=5).publish(para_id, "b", b"\x02", ttl=ttl)
+    there.begin().at(6)
+    for _ in range(4):
+        there.on_idle(TWO_SCANS)
+    why = "the scan follows the raw keys through three publishers"
+    yield there.vector(f"on-idle/publishers-{name}", why, source, keeps="b" if ttl == 50 else "")

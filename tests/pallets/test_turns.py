@@ -8,13 +8,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallets.subscriber_invariants import ChangesTold, all_hold, hashed_paths, nothing_is_lost
-from pallets.subscriber_world import ALPHA, BETA, GAMMA, MOCK, PUBLIC, Block, World, key, keys, path_key, staircase
+from pallets.block_vectors import (
+    ALPHA,
+    AMPLE,
+    BETA,
+    GAMMA,
+    OTHER_PUBLIC,
+    PUBLIC,
+    A,
+    About,
+    B,
+    BlockVector,
+    C,
+    K,
+    SmallNetwork,
+    costs,
+    key,
+    key_of,
+    keys,
+    of_bytes,
+    path_key,
+    staircase,
+    told,
+    values,
+)
+from pallets.subscriber_invariants import ChangesTold, all_hold, hashed_paths
+from pallets.subscriber_world import MOCK, Block, World
 from relaycast_pallets import KeyBeyondBudget, Policies, PublishedEntry
 from relaycast_pallets.subscriber.plan import Cursor, SubscriberPlan
 from relaycast_pallets.subscriber.policies import SystemFirstNumeric
 from relaycast_pallets.subscriber.turns import Turn, Turns
 from relaycast_xcm.primitives import ParaId
+from vector_fields import VectorSource
+from yielded_vectors import yields
 
 NUMERIC = Policies(order=SystemFirstNumeric())
 DEEP = staircase(8, subscribed=path_key("8"))
@@ -63,18 +89,39 @@ BUDGET = 1_300
 """Room for several short keys, and not for the long one."""
 
 
-def test_a_key_that_does_not_fit_lets_the_next_one_go_first() -> None:
-    world = crowd()
-    while world.block(BUDGET).result.stopped_at != LONG:
-        assert passed_over(world) == []
-    assert world.storage.relay_proof_processing_cursor.get() == LONG
-    block = world.block(BUDGET)
-    assert (block.result.stopped_at, block.result.beyond_budget) == (LONG, LONG)
-    assert block.result.cursor == world.storage.relay_proof_processing_cursor.get()
-    assert block.result.cursor == (GAMMA, world.handler.wanted[GAMMA][0])
-    read = sum(read.size for read in block.result.reads)
-    assert passed_over(world) == [KeyBeyondBudget(BETA, DEEP[0], read)]
-    assert 0 < read <= BUDGET
+@yields("subscriber/turns")
+def test_a_key_that_never_fits_lets_the_others_have_their_turns_and_is_told_once_it_fits() -> Iterator[BlockVector]:
+    network = SmallNetwork()
+    for publisher in (ALPHA, BETA):
+        network.subscribe(publisher, [A, B])
+        network.publish(publisher, [A, B], str(publisher).encode())
+    network.publish(ALPHA, [B], bytes(1_000))
+    network.seal()
+    for number in range(6):
+        why = f"block {number} of a round with a key of 1,000 bytes and a budget of 900"
+        block = network.block(about(f"long-key/{number}", why), budget=of_bytes(900), seal=False)
+        assert block.expect.cursor == key_of((BETA, A) if number % 2 else (ALPHA, B))
+        yield block
+        network.publish(BETA, [A], bytes([number]) * 20)
+        network.seal()
+    fits = network.block(about("long-key/fits", "the long key is told once it fits"), seal=False)
+    assert told(fits) == [A, B]
+    yield fits
+
+
+@yields("subscriber/turns")
+def test_a_single_key_that_does_not_fit_stays_first() -> Iterator[BlockVector]:
+    network = SmallNetwork()
+    network.subscribe(ALPHA, [A])
+    network.publish(ALPHA, [A], bytes(600))
+    network.seal()
+    for number, crowded in enumerate((False, False, True)):
+        part = about(f"alone/{number}", "a single key that does not fit: the cursor stays with it")
+        yield network.block(part, budget=of_bytes(500), crowded=crowded, seal=False)
+
+
+def about(name: str, why: str) -> About:
+    return About(f"turns/{name}", why, VectorSource(invariant=3))
 
 
 def test_one_long_key_costs_the_others_a_block_a_round() -> None:
@@ -97,19 +144,6 @@ def test_one_long_key_costs_the_others_a_block_a_round() -> None:
             lost += 1
             seen.clear()
     assert lost > 5
-
-
-def test_a_key_that_was_passed_over_is_told_once_it_fits() -> None:
-    """It keeps what it was last dealt with against: it is told once, and the others are not told again."""
-    world, told = crowd(), ChangesTold()
-    for _ in range(12):
-        all_hold(world, world.block(BUDGET), told)
-    assert len(told.told) == 12
-    block = world.block(1 << 20)
-    all_hold(world, block, told)
-    assert block.called == [LONG]
-    assert block.result.is_complete
-    nothing_is_lost(world)
 
 
 def test_a_change_that_is_taken_back_while_a_key_is_passed_over_is_not_told() -> None:
@@ -160,6 +194,18 @@ def test_a_key_that_messages_left_no_room_for_comes_first_once_there_is_room() -
     free = world.block(WHOLE, seal=False)
     assert free.called[0] == LONG
     assert not world.storage.owed_key.exists()
+
+
+@yields("subscriber/turns")
+def test_crowded_blocks_and_free_ones_go_round_apart_until_one_round_has_covered_the_other() -> Iterator[BlockVector]:
+    network = values(ALPHA, BETA, GAMMA, wanted=2, size=0)
+    whole = costs(network.honest(about("", ""), seal=False))
+    for number, (share, crowded) in enumerate(
+        ((0, True), (0, True), (0, True), (3, True), (9, False), (0, True), (12, False), (5, True), (40, False))
+    ):
+        part = about(f"crowded-rounds/{number}", f"block {number}: {'crowded' if crowded else 'with the whole budget'}")
+        budget = of_bytes(whole[min(share, len(whole)) - 1] if share else 0)
+        yield network.block(part, budget=budget, crowded=crowded, seal=False)
 
 
 def starving(world: World, target: Cursor, *, rest: int) -> Iterator[Block]:
@@ -326,10 +372,53 @@ def test_where_the_next_passes_begin(
     assert turns(cursor, owed, crowded=crowded).after(stopped_at) == turn
 
 
-def test_a_single_key_that_does_not_fit_stays_first() -> None:
-    world = World()
-    world.subscribe(ALPHA, SHORT[:1])
-    plan = world.subscriber.plan()
-    for crowded in (False, True):
-        made = Turns(SubscriberPlan(plan.views, A1, None), [ALPHA], crowded=crowded)
-        assert made.after(A1) == Turn(A1, A1, None, is_passed_over=True)
+STORED: list[tuple[str, Cursor, Cursor | None]] = [
+    ("a1", (ALPHA, A), None),
+    ("a2", (ALPHA, B), None),
+    ("b2", (BETA, B), None),
+    ("publisher-gone", (GAMMA, A), None),
+    ("key-gone", (ALPHA, key("gone")), None),
+    ("publisher-gone-owed", (GAMMA, A), (BETA, A)),
+    ("owed-gone", (ALPHA, B), (ALPHA, key("gone"))),
+    ("both-gone", (GAMMA, A), (ALPHA, key("gone"))),
+    ("a2-owed-a1", (ALPHA, B), (ALPHA, A)),
+    ("b2-owed-a1", (BETA, B), (ALPHA, A)),
+    ("b1-owed-a1", (BETA, A), (ALPHA, A)),
+    ("a1-owed-b2", (ALPHA, A), (BETA, B)),
+    ("a3-owed-a3", (ALPHA, C), (ALPHA, C)),
+]
+"""Cursors and owed keys that a pass may find; some of them lead nowhere."""
+
+
+@pytest.mark.parametrize(("name", "cursor", "owed"), STORED, ids=[name for name, _, _ in STORED])
+@yields("subscriber/turns")
+def test_a_pass_goes_on_from_the_cursors_that_it_finds(
+    name: str, cursor: Cursor, owed: Cursor | None
+) -> Iterator[BlockVector]:
+    for crowded in (False, True) if owed else (False,):
+        for reads in (None, 0, 6):
+            network = SmallNetwork()
+            for publisher, count in ((ALPHA, 3), (BETA, 2)):
+                network.subscribe(publisher, K[:count])
+                for each in K[:count]:
+                    network.publish(publisher, [each], (str(publisher).encode() + each) * 2)
+            network.seal()
+            network.put_turn(cursor, owed)
+            ends = "all" if reads is None else str(reads)
+            why = f"cursors {name}, {'crowded' if crowded else 'the whole budget'}, {ends} reads fit"
+            part = about(f"stored/{name}/{'crowded' if crowded else 'free'}-{ends}", why)
+            paid = [0, *costs(network.honest(part, crowded=crowded, seal=False))]
+            budget = AMPLE if reads is None else of_bytes(paid[reads])
+            yield network.block(part, budget=budget, crowded=crowded, seal=False)
+
+
+@yields("subscriber/turns")
+def test_the_order_of_publishers_is_kept_until_a_pass_is_complete() -> Iterator[BlockVector]:
+    network = values(PUBLIC, OTHER_PUBLIC, ParaId(2_005), wanted=1, size=0)
+    whole = costs(network.honest(about("", ""), seal=False))
+    for number, reads in enumerate((5, 6, len(whole))):
+        part = about(f"kept-order/{number}", "a pass that goes on keeps the order of the one that was cut short")
+        yield network.block(part, budget=of_bytes(whole[reads - 1]), seed=bytes([number + 1]), seal=False)
+    for publisher in (PUBLIC, OTHER_PUBLIC):
+        network.publish(publisher, [A], b"drawn anew")
+    yield network.block(about("kept-order/anew", "after a complete pass the block's own seed shuffles"), seed=b"\x09")

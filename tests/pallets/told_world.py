@@ -26,8 +26,3 @@ def clear_cache(world: World) -> None:
 
 def clear_root(world: World) -> None:
     world.subscriber.clear_stored_roots(ROOT, ALPHA)
-
-
-def clear_both_twice(world: World) -> None:
-    clear_root(world)
-    clear_cache(world)

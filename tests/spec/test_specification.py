@@ -2,7 +2,9 @@
 
 import ast
 import copy
+import importlib
 import json
+import operator
 import random
 import re
 import subprocess
@@ -14,14 +16,13 @@ from typing import Any
 
 import pytest
 
+import relaycast_spec
 import spec_coverage
 from relaycast_spec import vectors as spec
 from rooms import ROOMS, ROOT
 
-ROOM = Path(spec.__file__).parent
-CHAPTERS = sorted(ROOM.glob("*.py"))
-OF_THE_VECTORS = ("app/relaycast/vectors/", "app/relaycast/cli/vectors.py")
-"""What may import the specification: the command that exports and checks vectors."""
+ROOM = Path(relaycast_spec.__file__).parent
+CHAPTERS = sorted(ROOM.rglob("*.py"))
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +47,26 @@ def test_every_vector_is_what_the_specification_computes(suite: Path) -> None:
 
 def test_the_suite_has_vectors_of_every_kind(vectors: dict[str, list[Any]]) -> None:
     assert {kind for kind, some in vectors.items() if some} == set(spec.KINDS)
+
+
+def test_the_specification_checks_the_vectors_that_ship_with_it(suite: Path) -> None:
+    shipping = [found for found in spec.checked(suite) if found[1]]
+    assert list(spec.checked_shipped()) == shipping
+
+
+@pytest.mark.parametrize(
+    ("given", "computed", "said"),
+    [
+        ({"a": 1}, {"a": 1}, ""),
+        ({"a": [1, {"b": b"x"}]}, {"a": [1, {"b": b"y"}]}, '.a[1].b: the vector has "0x78", computed is "0x79"'),
+        ({"a": [1]}, {"a": [1, 2]}, ".a: the vector has [1], computed is [1, 2]"),
+        ({"a": 1}, {"a": 1, "b": 2}, ".b: the vector has null, computed is 2"),
+        ({"a": 1, "b": 2}, {"a": 1}, ".b: the vector has 2, computed is null"),
+        ({"a": {}}, {"a": []}, ".a: the vector has {}, computed is []"),
+    ],
+)
+def test_the_first_difference_is_named_with_its_place(given: object, computed: object, said: str) -> None:
+    assert spec.first_difference(given, computed, "") == said
 
 
 def test_types_that_are_not_the_specifications_are_a_mismatch(suite: Path, tmp_path: Path) -> None:
@@ -102,7 +123,7 @@ def test_only_the_command_for_vectors_imports_the_specification() -> None:
         for path in sorted((ROOT / room).rglob("*.py"))
         if any(name.split(".")[0] == "relaycast_spec" for name in imports(path))
     ]
-    assert not [name for name in users if not name.startswith(OF_THE_VECTORS)]
+    assert users == ["app/relaycast/cli/vectors.py"]
 
 
 def test_every_scenario_stands_beside_one_rule() -> None:
@@ -110,6 +131,16 @@ def test_every_scenario_stands_beside_one_rule() -> None:
     scenarios = spec_coverage.titles()
     assert len(scenarios) == 65
     assert sorted(named) == sorted(scenarios)
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "specification").glob("[!i]*.md")), ids=lambda it: it.stem)
+def test_a_note_in_the_margin_is_linked_to_a_rule_of_its_chapter(page: Path) -> None:
+    links = re.findall(r"^- \[`(\w+)`\]\(#(relaycast_spec\.\w+)\.([\w.]+)\): ", page.read_text(), re.MULTILINE)
+    assert len(links) == page.read_text().count("\n- ")
+    for shown, module, rule in links:
+        assert module == f"relaycast_spec.{page.stem}"
+        assert rule.endswith(shown)
+        assert operator.attrgetter(rule)(importlib.import_module(module))
 
 
 def imports(path: Path) -> Iterator[str]:

@@ -1,9 +1,24 @@
 """Compact proofs: the bytes of sp-trie, both ways, and what a reader makes of wrong ones."""
 
+from collections.abc import Iterator
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proof_vectors import (
+    TRIES,
+    CompactRefused,
+    ProofCompacted,
+    ProofVector,
+    compact_error,
+    drawn_keys,
+    drawn_pairs,
+    published,
+    with_children,
+)
+from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_trie import (
     ChildInfo,
     CodecError,
@@ -26,13 +41,15 @@ from relaycast_trie.exceptions import (
     TooManyBytes,
     TooManyNodes,
 )
-from relaycast_trie.node import Branch, Leaf, Node
+from relaycast_trie.nibbles import to_nibbles
+from relaycast_trie.node import Branch, HashedValue, Leaf, Node
 from relaycast_trie.node_codec import ESCAPE, MAX_PARTIAL_NIBBLES, decode_node, encode_branch, encode_leaf, encode_node
-from relaycast_trie.plain.memory_db import MemoryDB
 from relaycast_trie.plain.trie_db import TrieDB
 from relaycast_trie.proofs.compact_proof import CHILD_PATH, MAX_REPEATED_BYTES, MAX_REPEATED_NODES
 from shared_vectors import Case, over, unhex, unhex_all
 from strategies import Pairs, pairs_with_questions, some_pairs, state_versions
+from vector_fields import VectorSource, hexed
+from yielded_vectors import yields
 
 ERRORS: dict[str, tuple[type[RelaycastError], ...]] = {
     "IncompleteDatabase": (IncompleteProof, MissingNode),
@@ -146,14 +163,9 @@ def test_any_bytes_are_a_compact_proof_or_refused(data: bytes) -> None:
 def test_child_tries_follow_the_top_trie_and_come_back(
     children: list[Pairs], data: st.DataObject, version: StateVersion
 ) -> None:
-    db, top = MemoryDB(), {}
     infos = [ChildInfo.new_default(bytes([17 * number])) for number in range(len(children))]
-    for info, held in zip(infos, children, strict=True):
-        built, child_root = build_database(held, state_version=version)
-        copy_into(db, built)
-        top[info.prefixed_storage_key()] = child_root
-    built, root = build_database(top | {b"other": bytes(50)}, state_version=version)
-    copy_into(db, built)
+    named = {info.storage_key: held for info, held in zip(infos, children, strict=True)}
+    db, root, _ = with_children({b"other": bytes(50)}, named, version)
     asked = data.draw(st.sets(st.sampled_from(range(len(children))), min_size=1))
     proofs = [StorageProof.generate_child(db, root, infos[number], list(children[number])) for number in asked]
     proof = StorageProof.merge(proofs)
@@ -161,30 +173,132 @@ def test_child_tries_follow_the_top_trie_and_come_back(
 
 
 def test_the_last_of_many_children_can_be_proven_alone() -> None:
-    db, top = MemoryDB(), {}
-    for number in range(40):
-        built, child_root = build_database({bytes([number]): bytes(50)}, state_version=StateVersion.V1)
-        copy_into(db, built)
-        top[ChildInfo.new_default(bytes([number])).prefixed_storage_key()] = child_root
-    built, root = build_database(top, state_version=StateVersion.V1)
-    copy_into(db, built)
+    db, root, _ = with_children({}, {bytes([number]): {bytes([number]): bytes(50)} for number in range(40)})
     proof = StorageProof.generate_child(db, root, ChildInfo.new_default(b"\x27"), [b"\x27"])
     decoded, _ = CompactProof.encode(proof, root).decode(root)
     assert decoded == proof
     assert decoded.verify_child(root, ChildInfo.new_default(b"\x27"), [b"\x27"])[b"\x27"] == bytes(50)
 
 
-def test_a_child_trie_that_the_top_trie_does_not_name_is_refused() -> None:
-    db, root = build_database({ChildInfo(b"a").prefixed_storage_key(): bytes(32)}, state_version=StateVersion.V1)
-    top = CompactProof.encode(StorageProof.generate(db, root, [ChildInfo(b"a").prefixed_storage_key()]), root)
-    stranger = encode_node(Leaf(b"\x01\x02", b"value"))
-    with pytest.raises(ExtraneousChildProof):
-        CompactProof((*top.nodes, stranger)).decode(root)
+def compacted_vector(name: str, why: str, root: bytes, nodes: StorageProof) -> ProofCompacted:
+    source = VectorSource(upstream="sp-trie encode_compact")
+    return ProofCompacted(
+        id=f"proofs/compact/{name}", why=why, source=source, root=hexed(root), nodes=list(map(hexed, nodes))
+    )
 
 
-def test_nodes_after_a_trie_without_children_are_refused() -> None:
-    with pytest.raises(ExtraneousNode):
-        CompactProof((encode_node(Leaf(b"", b"v")), encode_node(Leaf(b"", b"w")))).decode()
+@yields("proofs/compact")
+@pytest.mark.parametrize("name", [name for name in TRIES if name != "empty"])
+def test_a_proof_of_a_trie_of_each_shape_comes_back(name: str) -> Iterator[ProofVector]:
+    why, held = TRIES[name]
+    db, root = build_database(held, state_version=StateVersion.V1)
+    yield compacted_vector(f"{name}-all", f"{why}: all keys", root, StorageProof.generate(db, root, held))
+    if len(held) > 1:
+        one = StorageProof.generate(db, root, sorted(held)[:1])
+        yield compacted_vector(f"{name}-one", f"{why}: one key", root, one)
+
+
+@yields("proofs/compact")
+@pytest.mark.parametrize("number", range(12))
+def test_a_random_proof_comes_back(number: int) -> Iterator[ProofVector]:
+    random = Random(f"compact 7 {number}")
+    held = drawn_pairs(random, 14)
+    db, root = build_database(held, state_version=StateVersion(number % 2))
+    proof = StorageProof.generate(db, root, drawn_keys(random, held))
+    yield compacted_vector(f"random-{number}", f"a random proof, number {number}", root, proof)
+
+
+def proof_of(tries: dict[int, Pairs], *, of: list[int], read: bool = True) -> tuple[StorageProof, bytes]:
+    """Return the proof of all keys of some publishers, or of the way to them alone, and the root of the top trie."""
+    named = {derive_child_info(para_id).storage_key: held for para_id, held in tries.items()}
+    db, root, _ = with_children({b":code": b"code"}, named)
+    keys = {para_id: list(tries[para_id]) if read else [] for para_id in of}
+    proofs = [StorageProof.generate_child(db, root, derive_child_info(it), keys[it]) for it in of]
+    return StorageProof.merge(proofs), root
+
+
+@yields("proofs/compact")
+def test_child_tries_that_were_read_follow_the_top_trie() -> Iterator[ProofVector]:
+    tries = {1_000: published("abc"), 2_000: published("bc", length=40), 2_001: published("cd")}
+    for name, of in (("one", [2_000]), ("two", [1_000, 2_001]), ("three", [1_000, 2_000, 2_001])):
+        proof, root = proof_of(tries, of=of)
+        yield compacted_vector(f"children-{name}", f"child tries behind the top trie: {name} of three", root, proof)
+    proof, root = proof_of({2_000: published("ab"), 2_001: published("ab")}, of=[2_000])
+    yield compacted_vector("children-twins", "a child trie that two keys name", root, proof)
+    way, root = proof_of(tries, of=[2_000], read=False)
+    yield compacted_vector("children-unread", "the way to a child's root without the child", root, way)
+
+
+def refused(name: str, why: str, root: bytes, items: list[bytes], error: type[ProofError]) -> CompactRefused:
+    """Return the vector of a compact proof that is refused with ``error``."""
+    vector = CompactRefused(
+        id=f"proofs/compact-error/{name}",
+        why=why,
+        source=VectorSource(attack="a changed compact proof"),
+        root=hexed(root),
+        compact=list(map(hexed, items)),
+    )
+    assert compact_error(vector) == error.__name__
+    return vector
+
+
+@yields("proofs/compact")
+def test_a_changed_compact_proof_is_refused() -> Iterator[ProofVector]:
+    random = Random("compact wrong 7")
+    held = {bytes([at << 4 | at]) * 3: random.randbytes(40) for at in range(6)}
+    db, root = build_database(held, state_version=StateVersion.V1)
+    items = list(CompactProof.encode(StorageProof.generate(db, root, sorted(held)[:3]), root).nodes)
+    yield refused("nothing", "no item at all", root, [], IncompleteProof)
+    for count in range(1, len(items)):
+        why = f"the first {count} of {len(items)} items"
+        yield refused(f"ends-at-{count}", why, root, items[:count], IncompleteProof)
+    yield refused("one-more", "an item behind the last", root, [*items, b"\x00"], ExtraneousNode)
+    yield refused("repeated", "the whole list twice", root, items * 2, ExtraneousNode)
+    yield refused("other-root", "a proof of another trie", blake2_256(b"other"), items, RootMismatch)
+    swapped = [*items[:-2], items[-1], items[-2]]
+    yield refused("swapped", "the last two items change places", root, swapped, InvalidNode)
+    yield refused("undecodable", "an item that is no node", root, [*items[:1], b"\x0f", *items[2:]], InvalidNode)
+    flipped = [*items[:-1], b"\xff" + items[-1][1:]]
+    yield refused("flipped", "a value is another one", root, flipped, RootMismatch)
+
+
+@yields("proofs/compact")
+def test_a_child_trie_that_the_top_trie_does_not_name_in_its_order_is_refused() -> Iterator[ProofVector]:
+    tries = {1_000: published("ab"), 2_000: published("cd")}
+    proof, root = proof_of(tries, of=[1_000, 2_000])
+    both, second, way = (
+        list(CompactProof.encode(it, root).nodes)
+        for it in (proof, proof_of(tries, of=[2_000])[0], proof_of(tries, of=[1_000, 2_000], read=False)[0])
+    )
+    why = "a child trie that the top trie does not name"
+    yield refused("foreign-child", why, root, [*way, *alone(published("xy"))], ExtraneousChildProof)
+    yield refused("child-cut", "the last child trie ends too early", root, both[:-1], IncompleteProof)
+    yield refused("child-and-more", "an item behind the last child trie", root, [*second, b"\x00"], ExtraneousNode)
+    order = [*way, *second[len(way) :], *both[len(way) : len(both) - len(second) + len(way)]]
+    yield refused("children-swapped", "child tries in the wrong order", root, order, ExtraneousChildProof)
+
+
+def alone(held: Pairs) -> list[bytes]:
+    """Return the compact proof of all keys of a trie."""
+    db, root = build_database(held, state_version=StateVersion.V1)
+    return list(CompactProof.encode(StorageProof.generate(db, root, held), root).nodes)
+
+
+@yields("proofs/compact")
+def test_a_value_that_is_no_hash_in_its_node_is_no_child_root() -> Iterator[ProofVector]:
+    key = ChildInfo(b"name").prefixed_storage_key()
+    db, root = build_database({key: bytes(31)}, state_version=StateVersion.V1)
+    why = "the value under a child's key has 31 bytes"
+    yield refused("no-child-root", why, root, [db.get(root) or b""], InvalidChildRoot)
+    child_root = build_database(published("ab"), state_version=StateVersion.V1)[1]
+    for length, value in (("33", child_root + b"\x00"), ("32", child_root)):
+        leaf = encode_node(Leaf(to_nibbles(key), HashedValue(blake2_256(value))))
+        root, marked = blake2_256(leaf), [ESCAPE + encode_node(Leaf(to_nibbles(key), b"")), value]
+        why = f"the value under a child's key has {length} bytes and stands outside its node"
+        name, followed = f"external-child-root-{length}", [*marked, *alone(published("ab"))]
+        yield refused(name, f"{why}: its hash is no child root", root, [leaf], InvalidChildRoot)
+        yield refused(f"{name}-attached", f"{why}, which is given", root, marked, InvalidChildRoot)
+        yield refused(f"{name}-child", f"{why}; a child trie follows", root, followed, InvalidChildRoot)
 
 
 @pytest.mark.parametrize("child_root", [b"", bytes(31), bytes(33)], ids=len)
@@ -225,14 +339,6 @@ def test_hashes_that_follow_are_left_out() -> None:
     compact = CompactProof.encode(proof, root)
     assert proof.proof_bytes - compact.proof_bytes == 32 * 16
     assert compact.nodes[0] == encode_node(Branch(b"\x00", (b"",) * 16))
-
-
-def copy_into(db: MemoryDB, source: MemoryDB) -> None:
-    for node_hash, count in source.references().items():
-        data = source.get(node_hash)
-        assert data is not None
-        for _ in range(count):
-            db.insert(data)
 
 
 def sharing(levels: int, *, below: bytes = b"", leaf: bytes = encode_leaf(b"", bytes(32))) -> list[bytes]:

@@ -1,13 +1,16 @@
 """Nodes and their bytes: every header form, the vectors of sp-trie's codec, and bytes that are no node."""
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proof_vectors import NodeDecoded, ProofVector, decoded
 from relaycast_trie.exceptions import CodecError
+from relaycast_trie.hasher import blake2_256
 from relaycast_trie.nibbles import digits
 from relaycast_trie.node import EMPTY, NO_CHILDREN, Branch, HashedValue, Leaf, Node, Value
 from relaycast_trie.node_codec import (
@@ -22,6 +25,8 @@ from relaycast_trie.node_codec import (
 )
 from shared_vectors import Case, over, unhex
 from strategies import nodes
+from vector_fields import VectorSource, hexed
+from yielded_vectors import yields
 
 HASH = bytes(range(32))
 ONE_CHILD = (HASH, *NO_CHILDREN[1:])
@@ -87,29 +92,82 @@ def test_a_header_tells_the_kind_and_the_length_of_the_partial_key(node: Node, h
     assert decode_node(encoded) == node
 
 
+SOME = tuple({1: bytes(32), 4: b"\x41\x01\x04\x02", 15: bytes([9]) * 32}.get(at) for at in range(16))
+
+
+def node_vector(name: str, why: str, encoded: bytes) -> NodeDecoded:
+    source = VectorSource(upstream="sp-trie NodeCodec")
+    return NodeDecoded(id=f"proofs/node/{name}", why=why, source=source, encoded=hexed(encoded))
+
+
+@yields("proofs/tries")
+@pytest.mark.parametrize("count", [0, 1, 2, 14, 15, 16, 30, 31, 32, 62, 63, 64, 270, 286, 317, 318, 319, 573])
+def test_a_node_tells_how_many_nibbles_it_has(count: int) -> Iterator[ProofVector]:
+    partial, digest = bytes(at % 16 for at in range(count)), HashedValue(blake2_256(b"value"))
+    hashed, branch = Leaf(partial, digest), Branch(partial, SOME, None if count % 2 else digest)
+    yield node_vector(f"leaf-{count}", f"a leaf with {count} nibbles", encode_node(Leaf(partial, b"v")))
+    yield node_vector(f"hashed-leaf-{count}", f"its value is hashed, {count} nibbles", encode_node(hashed))
+    yield node_vector(f"branch-{count}", f"a branch with {count} nibbles", encode_node(branch))
+
+
+LEAF, BRANCH = encode_node(Leaf(b"\x01\x02\x03", b"v")), encode_node(Branch(b"", SOME))
+READ: dict[str, tuple[str, bytes]] = {
+    "branch-value": ("a branch with a value in it", encode_node(Branch(b"\x01", SOME, b"value"))),
+    "branch-full": ("a full branch of hashes: 531 bytes", encode_node(Branch(b"", (bytes(32),) * 16))),
+    "leaf-long-value": ("a value of 64 bytes: two bytes of length", encode_node(Leaf(b"\x01", bytes(64)))),
+    "empty-and-more": ("the empty node, and bytes that are ignored", b"\x00\x01\x02"),
+    "left-over": ("a leaf, and bytes that are ignored", LEAF + b"\xff\xff"),
+    "child-33": ("a child of 33 bytes: a decoder reads any length", b"\x80\x01\x00\x84" + bytes(33)),
+    "child-empty": ("a child of no bytes", b"\x80\x01\x00\x00"),
+}
+REFUSED: dict[str, tuple[str, bytes]] = {
+    "none": ("no byte", b""),
+    "zero-header": ("a branch header of 0x01, which no node has", b"\x01"),
+    "header-0f": ("a first byte that no node has", b"\x0f" + LEAF[1:]),
+    "padding-of-zero": ("padding of 1 and a nibble of 0", bytes([LEAF[0], 0x10]) + LEAF[2:]),
+    "padding": ("the padding of an odd partial key is not zero", bytes([LEAF[0], LEAF[1] | 0x10]) + LEAF[2:]),
+    "partial-cut": ("a partial key that is cut off", LEAF[:2]),
+    "count-cut": ("a count that is cut off", b"\x7f\xff"),
+    "value-cut": ("a value that is cut off", LEAF[:-1]),
+    "value-padded": ("a length in two bytes that fits one", b"\x41\x01\x05\x00v"),
+    "value-big-mode": ("a length in five bytes that fits one", b"\x41\x01\x03\x01\x00\x00\x00v"),
+    "no-children": ("a branch without children", b"\x80\x00\x00"),
+    "bitmap-cut": ("half a bitmap", b"\x80\x01"),
+    "child-cut": ("a child that is cut off", BRANCH[:-1]),
+    "hash-cut": ("31 bytes of a value's hash", b"\x21\x01" + bytes(31)),
+}
+
+
+@yields("proofs/tries")
+@pytest.mark.parametrize("name", READ)
+def test_bytes_are_a_node_also_with_a_rest_and_children_of_any_length(name: str) -> Iterator[ProofVector]:
+    vector = node_vector(name, *READ[name])
+    assert decoded(vector).error is None
+    yield vector
+
+
+@yields("proofs/tries")
+@pytest.mark.parametrize("name", REFUSED)
+def test_bytes_that_are_no_node_are_refused(name: str) -> Iterator[ProofVector]:
+    why, encoded = REFUSED[name]
+    with pytest.raises(CodecError) as refusal:
+        decode_node(encoded)
+    assert 0 <= refusal.value.offset <= len(encoded)
+    yield node_vector(name, why, encoded)
+
+
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        ("", "no bytes at all"),
-        ("01", "the escape of compact proofs is no header"),
-        ("0f", "nor are the other small numbers"),
-        ("4110", "the padding of an odd partial key is not zero"),
-        ("41", "the partial key is cut off"),
-        ("7f", "the length of the partial key is cut off"),
         ("40", "the value is cut off"),
-        ("4004", "the value is shorter than announced"),
-        ("400100", "a compact length in more bytes than it needs"),
         ("40feffffff", "a gigabyte of value that is not there"),
         ("4003ffffffff", "four gigabytes of value that are not there"),
-        ("20" + "aa" * 31, "the hash of a value is cut off"),
-        ("80", "the bitmap is cut off"),
-        ("800000", "a branch without children"),
         ("800100", "the child is cut off"),
         ("80010080" + "aa" * 31, "the hash of a child is cut off"),
         ("10010080", "the hash of a branch's value is cut off"),
     ],
 )
-def test_bytes_that_are_no_node_are_refused(data: str, why: str) -> None:
+def test_a_node_that_announces_more_than_it_has_is_refused(data: str, why: str) -> None:
     with pytest.raises(CodecError) as refusal:
         decode_node(bytes.fromhex(data))
     assert 0 <= refusal.value.offset <= len(data) // 2, why

@@ -1,12 +1,13 @@
 """The root of a trie: four ways to compute it, one answer, the answer of Substrate's crates and of smoldot."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import pytest
 from hypothesis import given
 
+from proof_vectors import TRIES, ProofRoot, ProofVector, drawn_pairs
 from relaycast_trie import EMPTY_ROOT, MemoryDB, StateVersion, TrieDBMut, reference, trie_root
 from relaycast_trie.hasher import HASHERS, Hasher
 from relaycast_trie.plain.build import build_database, build_root
@@ -14,6 +15,8 @@ from relaycast_trie.scale import encode_compact
 from shared_vectors import Case, over, unhex, unhex_all, unhex_pairs
 from strategies import Changes as Delta
 from strategies import Pairs, changes, pairs, state_versions
+from vector_fields import VectorSource, entries
+from yielded_vectors import yields
 
 Root = Callable[[Pairs, StateVersion], bytes]
 
@@ -82,6 +85,31 @@ def test_a_list_is_a_trie_keyed_by_compact_index(cases: list[Case]) -> None:
 def test_every_way_gives_the_root_of_the_reference(held: Pairs, version: StateVersion) -> None:
     expected = by_reference(held, version)
     assert [root_of(held, version) for root_of in EVERY_WAY] == [expected] * len(EVERY_WAY)
+
+
+def root_vector(name: str, why: str, version: int, held: Pairs) -> ProofRoot:
+    """Return the vector of a root that every way gives."""
+    assert {root_of(held, StateVersion(version)) for root_of in EVERY_WAY} == {
+        by_reference(held, StateVersion(version))
+    }
+    source = VectorSource(upstream="sp-trie trie_root")
+    return ProofRoot(id=f"proofs/root/{name}", why=why, source=source, state_version=version, pairs=entries(held))
+
+
+@yields("proofs/tries")
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("name", TRIES)
+def test_a_trie_of_each_shape_has_its_root_and_its_nodes(name: str, version: int) -> Iterator[ProofVector]:
+    why, held = TRIES[name]
+    yield root_vector(f"{name}-v{version}", f"{why}, state version {version}", version, held)
+
+
+@yields("proofs/tries")
+@pytest.mark.parametrize("number", range(24))
+def test_a_random_trie_has_its_root_and_its_nodes(number: int) -> Iterator[ProofVector]:
+    draw = random.Random(f"root 7 {number}")
+    held = drawn_pairs(draw, draw.choice((3, 8, 16)))
+    yield root_vector(f"random-{number}", f"{len(held)} random pairs, number {number}", number % 2, held)
 
 
 @given(pairs, changes, state_versions)

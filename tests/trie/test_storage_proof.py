@@ -1,11 +1,14 @@
 """Storage proofs: the node sets of sp-trie, the values they prove, and every way in which they can be wrong."""
 
 import pickle
+from collections.abc import Iterator
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proof_vectors import TRIES, ProofMade, ProofVector, drawn_keys, drawn_pairs, drawn_proof, finding, verification
 from relaycast_trie import (
     EMPTY_ROOT,
     HASHERS,
@@ -32,6 +35,8 @@ from relaycast_trie import (
 from relaycast_trie.scale import encode_bytes, encode_vec
 from shared_vectors import OWN, Case, cases_in, over, shared, unhex, unhex_all, unhex_or_none, unhex_pairs
 from strategies import Pairs, pairs_with_questions, state_versions
+from vector_fields import VectorSource, entries, hexed
+from yielded_vectors import yields
 
 OUTCOMES = {
     "InvalidStateRoot": (RootMismatch,),
@@ -137,6 +142,51 @@ def test_a_proof_gives_what_the_trie_holds(drawn: tuple[Pairs, list[bytes]], ver
         assert (verified.root, dict(verified.values)) == (root, {key: held.get(key) for key in questions})
 
 
+def made(name: str, why: str, version: int, held: Pairs, keys: list[bytes]) -> ProofMade:
+    return ProofMade(
+        id=f"proofs/proof/{name}",
+        why=why,
+        source=VectorSource(upstream="prove_read"),
+        state_version=version,
+        pairs=entries(held),
+        keys=list(map(hexed, keys)),
+    )
+
+
+@yields("proofs/tries")
+@pytest.mark.parametrize(
+    ("trie", "keys", "why"),
+    [
+        ("prefix", [b"do"], "a value in a branch"),
+        ("prefix", [b"d"], "a key that ends above the branch"),
+        ("prefix", [b"dogs"], "a key that goes on below a leaf"),
+        ("prefix", [b"cat"], "a key that parts from the root's partial key"),
+        ("full-branch", [b"\x30"], "one child of sixteen"),
+        ("full-branch", [b"\x30", b"\x31", b"\x40"], "two children, and an absence below one of them"),
+        ("value-33", [b"a"], "an external value is part of the proof"),
+        ("value-33", [b"b"], "an external value that is not read is no part of it"),
+        ("external-twice", [b"a", b"b"], "one external value stands for both keys"),
+        ("inline", [b"\x11\x11"], "inline nodes are part of their parents"),
+        ("empty", [b"a"], "absence in an empty trie: the empty node"),
+        ("one", [], "no keys: no nodes"),
+    ],
+)
+def test_a_proof_holds_the_nodes_on_the_way_and_no_other(
+    trie: str, keys: list[bytes], why: str
+) -> Iterator[ProofVector]:
+    at = "-".join(key.hex() for key in keys) or "none"
+    yield made(f"{trie}-{at}", why, 1, TRIES[trie][1], keys)
+
+
+@yields("proofs/tries")
+@pytest.mark.parametrize("number", range(12))
+def test_a_proof_of_random_keys_holds_the_nodes_on_the_way(number: int) -> Iterator[ProofVector]:
+    random = Random(f"proof 7 {number}")
+    held = drawn_pairs(random, 14)
+    why = f"keys that are there and keys that are not, number {number}"
+    yield made(f"random-{number}", why, number % 2, held, drawn_keys(random, held))
+
+
 @given(pairs_with_questions(), state_versions)
 def test_a_proof_comes_back_from_its_bytes(drawn: tuple[Pairs, list[bytes]], version: StateVersion) -> None:
     held, questions = drawn
@@ -229,9 +279,35 @@ def test_duplicates_survive_decoding_so_that_strict_verification_sees_them() -> 
         StorageProof.decode(encode_vec([encode_bytes(node)] * 2)).verify(root, [b"key"], strict=True)
 
 
-def test_nothing_needs_to_be_proven_about_the_empty_trie() -> None:
-    assert StorageProof().verify(EMPTY_ROOT, [b"key"], strict=True)[b"key"] is None
-    assert StorageProof([b"\x00"]).verify(EMPTY_ROOT, [b"key"], strict=True)[b"key"] is None
+HOLDS = VectorSource(upstream="read_proof_check")
+
+
+@yields("proofs/tries")
+@pytest.mark.parametrize("number", range(6))
+def test_an_honest_proof_holds_in_any_order(number: int) -> Iterator[ProofVector]:
+    random, root, nodes, keys = drawn_proof(number)
+    random.shuffle(nodes)
+    yield verification(f"holds-{number}", "an honest proof in any order", HOLDS, root, nodes, keys, strict=True)
+
+
+@yields("proofs/tries")
+@pytest.mark.parametrize("strict", [False, True])
+def test_nothing_needs_to_be_proven_about_the_empty_trie(strict: bool) -> Iterator[ProofVector]:
+    why = "an empty trie needs no node"
+    yield verification("empty-trie", why, HOLDS, EMPTY_ROOT, [], [b"a"], strict=strict)
+    yield verification("empty-node", "its node may be given", HOLDS, EMPTY_ROOT, [b"\x00"], [b"a"], strict=strict)
+
+
+@yields("proofs/tries")
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_proof_is_about_the_keys_that_are_read(strict: bool) -> Iterator[ProofVector]:
+    _, root, nodes, keys = drawn_proof(0)
+    yield verification("no-keys", "nothing is read", HOLDS, root, [], [], strict=strict)
+    unread = verification("no-keys-nodes", "nothing is read, nodes are given", HOLDS, root, nodes, [], strict=strict)
+    assert finding(unread).error == ("UnusedNodes" if strict else None)
+    yield unread
+    yield verification("nothing", "no node at all", HOLDS, root, [], keys, strict=strict)
+    yield verification("same-key", "a key twice", HOLDS, root, nodes, [*keys, keys[0]], strict=strict)
 
 
 @pytest.mark.parametrize("nodes", [b"bytes are numbers one by one", [7], ["0x00"], [None]])

@@ -1,11 +1,13 @@
 """Tampered proofs: whatever is done to the nodes, true values or an error come out; and these checks can fail."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from proof_vectors import ProofVector, drawn_proof, finding, verification
 from relaycast_trie import (
     BLAKE2B_256,
     DuplicateNode,
@@ -21,11 +23,13 @@ from relaycast_trie import (
     reference,
 )
 from relaycast_trie.exceptions import InvalidNode
-from relaycast_trie.node import Branch, Node
-from relaycast_trie.node_codec import decode_node
+from relaycast_trie.node import Branch, HashedValue, Leaf, Node
+from relaycast_trie.node_codec import decode_node, encode_node
 from relaycast_trie.plain import trie_db
 from shared_vectors import Case, over, unhex, unhex_all, unhex_pairs
 from strategies import Pairs, pairs_with_questions, some_pairs, state_versions
+from vector_fields import VectorSource
+from yielded_vectors import yields
 
 Nodes = list[bytes]
 Tamper = Callable[[st.DataObject, Nodes, Nodes], Nodes]
@@ -115,6 +119,70 @@ def test_strict_verification_accepts_the_proof_itself_and_nothing_else(
         duplicate: (DuplicateNode,),
     }
     assert isinstance(refusal.value, expected.get(tamper, (MissingNode, RootMismatch, DuplicateNode, UnusedNodes)))
+
+
+@yields("proofs/tries")
+@pytest.mark.parametrize("number", range(6))
+def test_of_changed_proofs_only_those_hold_that_have_nodes_to_spare_and_are_not_verified_strictly(
+    number: int,
+) -> Iterator[ProofVector]:
+    random, root, nodes, keys = drawn_proof(number)
+    at = random.randrange(len(nodes))
+    bit = random.randrange(8 * len(nodes[at]))
+    flipped = (int.from_bytes(nodes[at], "little") ^ 1 << bit).to_bytes(len(nodes[at]), "little")
+    lies = {
+        "dropped": ("a node is missing", nodes[:at] + nodes[at + 1 :]),
+        "root-dropped": ("the root is missing", [it for it in nodes if blake2_256(it) != root]),
+        "added": ("a node that no key needs", [*nodes, random.randbytes(40)]),
+        "repeated": ("a node comes twice", [*nodes, nodes[at]]),
+        "flipped": ("a bit is another one", [*nodes[:at], flipped, *nodes[at + 1 :]]),
+        "cut": ("a node lacks its last byte", [*nodes[:at], nodes[at][:-1], *nodes[at + 1 :]]),
+    }
+    for (name, (why, given_nodes)), strict in product(lies.items(), (False, True)):
+        source = VectorSource(attack="a changed proof")
+        vector = verification(f"{name}-{number}", why, source, root, given_nodes, keys, strict=strict)
+        assert (finding(vector).error is None) is (name in {"added", "repeated"} and not strict)
+        yield vector
+
+
+CHILD, VALUE = b"\x0f" * 40, bytes(40)
+"""Neither of them is a node."""
+
+BRANCH = encode_node(Branch(b"", tuple({6: blake2_256(CHILD), 15: bytes(32)}.get(at) for at in range(16))))
+INLINE = encode_node(Branch(b"", tuple({6: b"\x0f\x01", 15: bytes(32)}.get(at) for at in range(16))))
+LEAF = encode_node(Leaf(b"\x06\x01", HashedValue(blake2_256(VALUE))))
+LONG = encode_node(Leaf(b"\x06\x01", b"v")) + bytes(9)
+READ_FIRST = "two faults: reading fails before unused nodes are looked for"
+
+
+@yields("proofs/tries")
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(
+    ("name", "why", "nodes", "keys", "error"),
+    [
+        ("root-undecodable", "the root's hash fits, its bytes do not decode", [b"\x01\x02"], [b"a"], "InvalidNode"),
+        ("child-undecodable", "a child's bytes do not decode", [BRANCH, CHILD], [b"a"], "InvalidNode"),
+        ("child-untouched", "a child that does not decode is not read", [BRANCH, CHILD], [b"\x10"], "UnusedNodes"),
+        ("child-missing", "a child that is not there", [BRANCH, CHILD], [b"\xf0"], "MissingNode"),
+        ("inline-undecodable", "an inline child does not decode", [INLINE], [b"a"], "InvalidNode"),
+        ("value-there", "an external value", [LEAF, VALUE], [b"a"], None),
+        ("value-missing", "an external value is not there", [LEAF], [b"a"], "MissingNode"),
+        ("value-not-read", "absence needs no external value", [LEAF], [b"b"], None),
+        ("order", "the first key decides which error it is", [BRANCH, CHILD], [b"\xf0", b"a"], "MissingNode"),
+        ("root-with-rest", "bytes behind a node are ignored", [LONG], [b"a"], None),
+        ("unused-and-missing", READ_FIRST, [LEAF, bytes(50)], [b"a"], "MissingNode"),
+        ("repeated-and-missing", "two faults: repeated nodes come first", [LEAF, LEAF], [b"a"], "DuplicateNode"),
+    ],
+)
+def test_a_crafted_node_fails_where_it_is_read(
+    name: str, why: str, nodes: Nodes, keys: list[bytes], error: str | None, strict: bool
+) -> Iterator[ProofVector]:
+    source = VectorSource(attack="crafted nodes")
+    vector = verification(f"crafted-{name}", why, source, blake2_256(nodes[0]), nodes, keys, strict=strict)
+    if not strict:
+        error = {"UnusedNodes": None, "DuplicateNode": "MissingNode"}.get(error or "", error)
+    assert finding(vector).error == error
+    yield vector
 
 
 @over("smoldot/tampered_proofs.json")

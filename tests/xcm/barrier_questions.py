@@ -19,8 +19,8 @@ from relaycast_xcm import (
     assets,
 )
 from relaycast_xcm.assets import AllCounted
+from xcm.message_vectors import PARA_1000, PARA_2000
 
-PARA_1000, PARA_2000 = Location.parachain(1_000), Location.parachain(2_000)
 NATIVE = Location.here()
 WEIGHT = Weight(10, 10)
 TOPIC = bytes([7]) * 32

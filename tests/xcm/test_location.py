@@ -10,7 +10,6 @@ from relaycast_xcm import (
     Location,
     NetworkName,
     Parachain,
-    UnknownVariant,
 )
 from shared_vectors import Case, unhex
 from xcm.xcm_strategies import locations
@@ -51,11 +50,6 @@ def test_bytes_that_are_no_location_are_refused_where_they_fail(data: str, offse
     with pytest.raises(CodecError) as refusal:
         Location.decode(bytes.fromhex(data))
     assert refusal.value.offset == offset
-
-
-def test_nine_junctions_are_an_unknown_variant() -> None:
-    with pytest.raises(UnknownVariant):
-        Location.decode(bytes.fromhex("000900"))
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-"""The vectors of the broadcaster: sequences of calls, messages, expiry and departures."""

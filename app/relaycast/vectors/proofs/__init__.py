@@ -1,1 +1,0 @@
-"""The vectors of tries and proofs."""

@@ -1,1 +1,0 @@
-"""The vectors of XCM: bytes, barriers and the executor."""
