@@ -119,7 +119,7 @@ def test_kills_signals_inputs_and_machines_have_their_hauls() -> None:
         "test_many_more_tries_have_the_roots_of_the_oracle",
         "test_much_more_damaged_metadata_is_refused_or_read",
         "test_nothing_is_lost_or_overtaken_where_a_process_is_killed_a_hundred_times",
-        "test_the_pallet_agrees_with_the_model_for_ever_longer",
+        "test_many_random_steps_are_what_the_specification_computes",
         "test_two_hundred_long_histories_of_chains_that_go_back",
         "test_what_was_acknowledged_survives_any_kill",
         "test_what_was_published_survives_any_kill",

@@ -82,10 +82,8 @@ class GuestDump(Dump, frozen=True):
 class GuestRefused(RelaycastError):
     """A guest built no block on its relay parent; it stays as it was. ``log`` is what its code said before."""
 
-    def __init__(self, reason: str, log: tuple[str, ...] = ()) -> None:
-        super().__init__(reason, log)
-        self.reason = reason
-        self.log = log
+    reason: str
+    log: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.reason

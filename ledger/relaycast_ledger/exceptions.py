@@ -15,11 +15,9 @@ from relaycast_trie.exceptions import RelaycastError
 class SegmentFailed(RelaycastError):
     """``block`` could not be replayed, for this ``reason``; ``others`` failed beside it."""
 
-    def __init__(self, block: int, reason: str, others: int = 0) -> None:
-        super().__init__(block, reason, others)
-        self.block = block
-        self.reason = reason
-        self.others = others
+    block: int
+    reason: str
+    others: int = 0
 
     def __str__(self) -> str:
         more = f", and {self.others} more segments failed" if self.others else ""
@@ -29,10 +27,8 @@ class SegmentFailed(RelaycastError):
 class WorkFolderInUse(RelaycastError):
     """Another process writes to ``place``: ``pid``, where it is known."""
 
-    def __init__(self, place: str, pid: str) -> None:
-        super().__init__(place, pid)
-        self.place = place
-        self.pid = pid
+    place: str
+    pid: str
 
     def __str__(self) -> str:
         writer = f"process {self.pid}" if self.pid else "another process"

@@ -26,35 +26,25 @@ class SparkRefusal(RelaycastError):
     """Something that keeps a batch run from its end."""
 
 
-class SparkUnavailable(SparkRefusal):
+class SparkUnavailable(SparkRefusal, message="{lacking}: {remedy}"):
     """Spark cannot start here: ``lacking`` is what is not there, ``remedy`` is what to do about it."""
 
-    def __init__(self, lacking: str, remedy: str) -> None:
-        super().__init__(lacking, remedy)
-        self.lacking = lacking
-        self.remedy = remedy
-
-    def __str__(self) -> str:
-        return f"{self.lacking}: {self.remedy}"
+    lacking: str
+    remedy: str
 
 
-class SpineDiverged(SparkRefusal):
+class SpineDiverged(
+    SparkRefusal, message="the replay up to block {last:,} ends in another state than the relay chain did"
+):
     """The segment up to block ``last`` ends in another state than the pass over the relay chain: a defect of ours."""
 
-    def __init__(self, last: int) -> None:
-        super().__init__(last)
-        self.last = last
-
-    def __str__(self) -> str:
-        return f"the replay up to block {self.last:,} ends in another state than the relay chain did"
+    last: int
 
 
 class JobFailed(SparkRefusal):
     """Spark gave a job up, for this ``reason``."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: str
 
     def __str__(self) -> str:
         return self.reason
@@ -64,17 +54,12 @@ class OutputFull(JobFailed):
     """The disk that a job writes a table to is full, as ``reason`` says in the system's words."""
 
 
-class TableRefused(SparkRefusal):
+class TableRefused(SparkRefusal, message="{place}: got {got}, expected {expected}"):
     """There is ``got`` at ``place``, where ``expected`` is needed."""
 
-    def __init__(self, place: str, got: str, expected: str) -> None:
-        super().__init__(place, got, expected)
-        self.place = place
-        self.got = got
-        self.expected = expected
-
-    def __str__(self) -> str:
-        return f"{self.place}: got {self.got}, expected {self.expected}"
+    place: str
+    got: str
+    expected: str
 
 
 class InputColumns(TableRefused):
@@ -92,42 +77,32 @@ class PlaceRefused(TableRefused):
     """A place that Spark's machines do not share, or where there is nothing to read."""
 
 
-class RowsLost(SparkRefusal):
+class RowsLost(
+    SparkRefusal, message="{place}: got {found:,} rows there after {written:,} were written, expected as many"
+):
     """``found`` rows stand at ``place`` after ``written`` were written there: nothing of it is kept."""
 
-    def __init__(self, place: str, found: int, written: int) -> None:
-        super().__init__(place, found, written)
-        self.place = place
-        self.found = found
-        self.written = written
-
-    def __str__(self) -> str:
-        return f"{self.place}: got {self.found:,} rows there after {self.written:,} were written, expected as many"
+    place: str
+    found: int
+    written: int
 
 
 class RowRefused(SparkRefusal):
     """Row number ``row`` of a table, counted from 0, holds ``got`` in ``column``; ``expected`` says what would do."""
 
-    def __init__(self, row: int, column: str, got: str, expected: str) -> None:
-        super().__init__(row, column, got, expected)
-        self.row = row
-        self.column = column
-        self.got = got
-        self.expected = expected
+    row: int
+    column: str
+    got: str
+    expected: str
 
     def __str__(self) -> str:
         return f"row {self.row + 1:,}, column {self.column}: got {self.got}, expected {self.expected}"
 
 
-class GapRefused(SparkRefusal):
+class GapRefused(SparkRefusal, message="from block {head:,} to block {number:,}: got {got}, expected {expected}"):
     """A subscriber stands at block ``head``; the row of block ``number`` has ``got`` where ``expected`` is needed."""
 
-    def __init__(self, head: int, number: int, got: str, expected: str) -> None:
-        super().__init__(head, number, got, expected)
-        self.head = head
-        self.number = number
-        self.got = got
-        self.expected = expected
-
-    def __str__(self) -> str:
-        return f"from block {self.head:,} to block {self.number:,}: got {self.got}, expected {self.expected}"
+    head: int
+    number: int
+    got: str
+    expected: str

@@ -324,7 +324,7 @@ LIMITS = BroadcasterLimits(
 )
 """The configuration of most vectors: limits that a few steps reach, RocksDB's prices."""
 
-ALICE, BOB, CAROL = (bytes([byte]) * 32 for byte in (0xA1, 0xB0, 0xCA))
+ALICE, BOB = (bytes([byte]) * 32 for byte in (0xA1, 0xB0))
 FUNDS = 10_000
 
 

@@ -22,7 +22,7 @@ from relaycast_trie import RelaycastError, blake2_256
 from relaycast_xcm.primitives import ParaId
 
 ALICE, BOB, CAROL = (bytes([byte]) * 32 for byte in (0xA1, 0xB0, 0xCA))
-SYSTEM_PARA, LAST_SYSTEM_PARA, PARA, OTHER_PARA = ParaId(1_000), ParaId(1_999), ParaId(2_000), ParaId(2_001)
+SYSTEM_PARA, PARA, OTHER_PARA = ParaId(1_000), ParaId(2_000), ParaId(2_001)
 
 
 def hash_key(text: str) -> bytes:
@@ -69,10 +69,6 @@ class Relay:
 
     def free(self, account: bytes = ALICE) -> int:
         return self.balances.free(account)
-
-    def of_broadcaster(self) -> list[Event]:
-        """Return the broadcaster's events of this block."""
-        return [event for event in self.system.events if event.pallet == "Broadcaster"]
 
     def everything(self) -> tuple[Snapshot, list[Event]]:
         return self.state.snapshot(), list(self.system.events)

@@ -1,4 +1,4 @@
-"""What a publication stores, what it is refused for, and how it counts."""
+"""Publications: keys, values, times to live, and the limits that refuse them."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -280,7 +280,7 @@ def test_an_update_that_does_not_grow_the_total_is_allowed_above_a_lowered_limit
 
 @pytest.mark.upstream("publish_total_storage_exceeded")
 @yields("broadcaster/publication")
-def test_a_total_as_in_the_test_of_the_draft_is_bound() -> Iterator[Vector]:
+def test_the_figures_of_the_draft_stay_within_the_total() -> Iterator[Vector]:
     draft = registered(max_value_length=1_024, max_total_storage_size=2_048, max_stored_keys=50).begin()
     draft.publish(2_000, "key1", bytes(1_024)).publish(2_000, "key2", bytes(1_024))
     draft.publish(2_000, "key1", bytes(100)).publish(2_000, "key2", bytes(900))

@@ -139,7 +139,7 @@ def test_what_callbacks_weigh_is_added_up() -> None:
 
 
 def test_refusals_name_the_publisher() -> None:
-    assert str(PublisherNotDisabled(ALPHA)) == "publisher 1000: It is not disabled"
+    assert str(PublisherNotDisabled(ALPHA)) == "publisher 1000 is not disabled"
 
 
 def test_keys_removed_and_added_at_once_count_as_removed() -> None:

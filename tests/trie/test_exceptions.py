@@ -69,7 +69,9 @@ def test_a_refusal_with_a_detail_survives_too(kind: type[DetailedProofError]) ->
 
 def test_every_refusal_is_one_of_ours_and_each_class_is_pickled_here() -> None:
     kinds = {
-        kind for _, kind in inspect.getmembers(exceptions, inspect.isclass) if kind.__module__ == exceptions.__name__
+        kind
+        for _, kind in inspect.getmembers(exceptions, inspect.isclass)
+        if kind.__module__ == exceptions.__name__ and issubclass(kind, Exception)
     }
     assert all(issubclass(kind, RelaycastError) for kind in kinds)
     bases = {base for kind in kinds for base in kind.__bases__}
@@ -82,3 +84,47 @@ def test_an_invalid_node_is_caught_as_bad_bytes_and_as_a_bad_proof() -> None:
     assert issubclass(InvalidNode, CodecError)
     assert issubclass(InvalidNode, ProofError)
     assert not issubclass(CodecError, ProofError)
+
+
+class TooMany(RelaycastError, message="{count} of {name}, at most {limit:,} in {place}"):
+    """More than a limit allows."""
+
+    name: str
+    count: int
+    limit: int = 1_000
+    place: bytes = b"\x01"
+
+
+class FarTooMany(TooMany):
+    """Much more."""
+
+    why: str = ""
+
+
+def test_a_declared_refusal_has_fields_defaults_a_message_and_equality() -> None:
+    refusal = TooMany("keys", count=1_001)
+    assert (refusal.name, refusal.count, refusal.limit, refusal.place) == ("keys", 1_001, 1_000, b"\x01")
+    assert refusal.args == ("keys", 1_001, 1_000, b"\x01")
+    assert str(refusal) == "1001 of keys, at most 1,000 in 0x01"
+    assert refusal == TooMany("keys", 1_001)
+    assert refusal != TooMany("keys", 1_002)
+    assert refusal != FarTooMany("keys", 1_001)
+    assert str(FarTooMany("keys", 5, why="no reason")) == "5 of keys, at most 1,000 in 0x01"
+    assert FarTooMany("keys", 5, 6, b"", "no reason").why == "no reason"
+    assert pickle.loads(pickle.dumps(refusal)) == refusal
+
+
+@pytest.mark.parametrize(
+    ("values", "named"), [(("keys",), {}), (("keys", 1, 2, b"", 3), {}), (("keys", 1), {"name": "x"}), ((), {"no": 1})]
+)
+def test_a_refusal_with_other_fields_is_the_callers_slip(values: tuple[object, ...], named: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match="TooMany"):
+        TooMany(*values, **named)  # type: ignore[arg-type]
+
+
+def test_a_refusal_without_fields_takes_values_as_an_exception_does() -> None:
+    class Unexpected(RelaycastError):
+        """Something else."""
+
+    assert str(Unexpected("more words")) == "more words"
+    assert str(Unexpected()) == "Something else"

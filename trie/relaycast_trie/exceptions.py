@@ -23,16 +23,72 @@
             ├── InvalidChild       an inline child longer than a hash
             └── ValueMismatch      the statement gives what the trie does not hold
 
-Every argument goes to ``super().__init__``, so that errors pickle.
+A refusal is declared: annotated fields, and one ``message`` with their names in braces. The base class makes the rest.
 """
 
-from typing import Self
+import string
+from inspect import get_annotations
+from typing import Any, ClassVar, Self, dataclass_transform, get_origin
 
 from relaycast_trie.nibbles import digits
 
 
+class _Shown(string.Formatter):
+    """Formats fields of a refusal: bytes as ``0x`` and hexadecimal digits."""
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        return f"0x{value.hex()}" if isinstance(value, bytes) else super().format_field(value, format_spec)
+
+
+_SHOWN = _Shown()
+
+
+@dataclass_transform(eq_default=True)
 class RelaycastError(Exception):
-    """Something that a chain can meet; never a slip of the caller."""
+    """Something that a chain can meet; never a slip of the caller.
+
+    A subclass declares its fields as annotations, those of its base come first, and its ``message``; without one its
+    docstring is the message. Without fields it takes any values, as ``Exception`` does. Two errors are equal if their
+    classes and values are. Errors pickle.
+    """
+
+    fields: ClassVar[tuple[str, ...]] = ()
+    template: ClassVar[str] = ""
+
+    def __init_subclass__(cls, *, message: str = "", **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = (name for name, kind in get_annotations(cls).items() if not _is_of_class(kind))
+        cls.fields = tuple(dict.fromkeys((*cls.fields, *own)))
+        if message:
+            cls.template = message
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        kind, fields = type(self), type(self).fields
+        if not fields or kind.__init__ is not RelaycastError.__init__:  # without fields, or a class that fills its own
+            super().__init__(*values, **named)
+            return
+        given = dict(zip(fields, values, strict=False)) | named
+        if len(values) > len(fields) or len(given) < len(values) + len(named) or not given.keys() <= set(fields):
+            raise TypeError(f"{kind.__name__} has the fields {', '.join(fields) or 'none'}, got {values} and {named}")
+        missing = [name for name in fields if name not in given and not hasattr(kind, name)]
+        if missing:
+            raise TypeError(f"{kind.__name__} needs {', '.join(missing)}")
+        filled = {name: given[name] if name in given else getattr(kind, name) for name in fields}
+        super().__init__(*filled.values())
+        self.__dict__.update(filled)
+
+    def __str__(self) -> str:
+        if self.template:
+            return _SHOWN.vformat(self.template, (), self.__dict__)
+        if self.args and not self.fields:
+            return super().__str__()
+        return (self.__doc__ or "").partition("\n")[0].rstrip(".")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.args == other.args
+
+    def __hash__(self) -> int:
+        return hash(type(self))
 
     def as_value(self) -> Self:
         """Return the error to be kept: without the frames that it passed, which hold all that was worked on there."""
@@ -43,16 +99,18 @@ class RelaycastError(Exception):
         return self
 
 
-class CodecError(RelaycastError):
+def _is_of_class(annotation: Any) -> bool:
+    """Return whether an annotation, given as itself or as text, is a ``ClassVar``."""
+    if isinstance(annotation, str):
+        return annotation.startswith("ClassVar")
+    return get_origin(annotation) is ClassVar or annotation is ClassVar
+
+
+class CodecError(RelaycastError, message="{reason} at byte {offset}"):
     """Bytes that do not decode: ``reason``, and the ``offset`` of the byte where it shows."""
 
-    def __init__(self, reason: str, offset: int = 0) -> None:
-        super().__init__(reason, offset)
-        self.reason = reason
-        self.offset = offset
-
-    def __str__(self) -> str:
-        return f"{self.reason} at byte {self.offset}"
+    reason: str
+    offset: int = 0
 
 
 class ProofError(RelaycastError):
@@ -62,10 +120,8 @@ class ProofError(RelaycastError):
 class RootMismatch(ProofError):
     """No node hashes to the ``expected`` root; ``actual`` is the root that the nodes do have, where one can be told."""
 
-    def __init__(self, expected: bytes, actual: bytes | None = None) -> None:
-        super().__init__(expected, actual)
-        self.expected = expected
-        self.actual = actual
+    expected: bytes
+    actual: bytes | None = None
 
     def __str__(self) -> str:
         if self.actual is None:
@@ -76,10 +132,8 @@ class RootMismatch(ProofError):
 class MissingNode(ProofError):
     """The node or value with this ``node_hash`` is needed and not there, at ``path`` (nibbles from the root)."""
 
-    def __init__(self, node_hash: bytes, path: bytes = b"") -> None:
-        super().__init__(node_hash, path)
-        self.node_hash = node_hash
-        self.path = path
+    node_hash: bytes
+    path: bytes = b""
 
     def __str__(self) -> str:
         return f"node 0x{self.node_hash.hex()} is missing at nibble path '{digits(self.path)}'"
@@ -88,67 +142,45 @@ class MissingNode(ProofError):
 class UnusedNodes(ProofError):
     """Nodes that no path needs; ``hashes`` sorted."""
 
-    def __init__(self, hashes: tuple[bytes, ...]) -> None:
-        super().__init__(hashes)
-        self.hashes = hashes
+    hashes: tuple[bytes, ...]
 
     def __str__(self) -> str:
         more = f" and {len(self.hashes) - 1} more" if len(self.hashes) > 1 else ""
         return f"unused node 0x{self.hashes[0].hex()}{more}"
 
 
-class DuplicateNode(ProofError):
+class DuplicateNode(ProofError, message="node {node_hash} comes more than once"):
     """The node with this ``node_hash`` comes more than once."""
 
-    def __init__(self, node_hash: bytes) -> None:
-        super().__init__(node_hash)
-        self.node_hash = node_hash
-
-    def __str__(self) -> str:
-        return f"node 0x{self.node_hash.hex()} comes more than once"
+    node_hash: bytes
 
 
-class InvalidNode(CodecError, ProofError):
+class InvalidNode(CodecError, ProofError, message="node {node_hash} does not decode: {reason} at byte {offset}"):
     """A node whose hash fits but whose bytes do not decode."""
 
     def __init__(self, node_hash: bytes, reason: str, offset: int = 0) -> None:
-        RelaycastError.__init__(self, node_hash, reason, offset)
+        Exception.__init__(self, node_hash, reason, offset)
         self.node_hash = node_hash
         self.reason = reason
         self.offset = offset
 
-    def __str__(self) -> str:
-        return f"node 0x{self.node_hash.hex()} does not decode: {self.reason} at byte {self.offset}"
 
-
-class TooManyNodes(ProofError):
+class TooManyNodes(ProofError, message="a walk through the proof meets more than {limit} nodes"):
     """Nodes that share each other so often that a walk through them would meet more than ``limit``."""
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return f"a walk through the proof meets more than {self.limit} nodes"
+    limit: int
 
 
-class TooManyBytes(ProofError):
+class TooManyBytes(ProofError, message="the compact proof repeats nodes until it has more than {limit} bytes"):
     """Nodes that share each other so often that a compact proof, which repeats them, has more than ``limit`` bytes."""
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return f"the compact proof repeats nodes until it has more than {self.limit} bytes"
+    limit: int
 
 
 class DetailedProofError(ProofError):
     """A proof error whose ``detail`` is the key, node or hash in question (empty when there is none)."""
 
-    def __init__(self, detail: bytes = b"") -> None:
-        super().__init__(detail)
-        self.detail = detail
+    detail: bytes = b""
 
     def __str__(self) -> str:
         reason = (type(self).__doc__ or "").rstrip(".")

@@ -24,48 +24,31 @@ class WasmError(RelaycastError):
     """Something is wrong with a runtime or with a call of it."""
 
 
-class NotARuntime(WasmError):
+class NotARuntime(WasmError, message="no runtime: {reason}"):
     """Bytes that are no runtime, and why."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"no runtime: {self.reason}"
+    reason: str
 
 
-class MissingExport(WasmError):
+class MissingExport(WasmError, message="the runtime exports no {name}"):
     """A method that the runtime does not export."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-    def __str__(self) -> str:
-        return f"the runtime exports no {self.name}"
+    name: str
 
 
-class BlockRefused(WasmError):
+class BlockRefused(WasmError, message="the block is refused: {reason}"):
     """A block that is not built or not accepted, and why; ``log`` are the lines that the runtime logged."""
 
-    def __init__(self, reason: str, log: tuple[str, ...] = ()) -> None:
-        super().__init__(reason, log)
-        self.reason = reason
-        self.log = log
-
-    def __str__(self) -> str:
-        return f"the block is refused: {self.reason}"
+    reason: str
+    log: tuple[str, ...] = ()
 
 
 class CallFailed(WasmError):
     """A call of ``method`` gave no answer; ``log`` are the lines that the runtime logged before."""
 
-    def __init__(self, method: str, reason: str, log: tuple[str, ...] = ()) -> None:
-        super().__init__(method, reason, log)
-        self.method = method
-        self.reason = reason
-        self.log = log
+    method: str
+    reason: str
+    log: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         said = " ".join(self.reason.splitlines())

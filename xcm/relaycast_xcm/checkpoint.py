@@ -23,15 +23,10 @@ Count = Annotated[int, Meta(ge=0)]
 Hash = Annotated[bytes, Meta(min_length=HASH_LENGTH, max_length=HASH_LENGTH)]
 
 
-class CheckpointRefused(RelaycastError):
+class CheckpointRefused(RelaycastError, message="the checkpoint cannot be loaded: {reason}"):
     """A checkpoint that cannot be loaded, for this ``reason``, which names the part of it."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"the checkpoint cannot be loaded: {self.reason}"
+    reason: str
 
 
 class Dump(Struct, frozen=True, forbid_unknown_fields=True):

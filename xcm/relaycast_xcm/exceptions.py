@@ -91,21 +91,12 @@ class BoundExceeded(CodecError):
 
 
 class ProcessMessageError(RelaycastError):
-    """Why a message is not executed. Two of them are equal when class and fields are."""
+    """Why a message is not executed."""
 
     @property
     def name(self) -> str:
         """The variant of upstream's enum."""
         return type(self).__name__
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ProcessMessageError) and type(self) is type(other) and self.args == other.args
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.args))
-
-    def __str__(self) -> str:
-        return (type(self).__doc__ or "").split("\n", maxsplit=1)[0].rstrip(".")
 
 
 class BadFormat(ProcessMessageError):
@@ -131,9 +122,7 @@ class Unsupported(ProcessMessageError):
 class NoBarrierAllows(Unsupported):
     """No barrier allows the message; ``refusals`` names each barrier with what it answered, in order."""
 
-    def __init__(self, refusals: tuple[tuple[str, ProcessMessageError], ...]) -> None:
-        super().__init__(refusals)
-        self.refusals = refusals
+    refusals: tuple[tuple[str, ProcessMessageError], ...]
 
     @property
     def name(self) -> str:
@@ -150,71 +139,52 @@ class NoBarrierAllows(Unsupported):
         )
 
 
-class Overweight(ProcessMessageError):
+class Overweight(ProcessMessageError, message="the message needs {required}"):
     """The message needs the weight ``required``, more than there is."""
 
-    def __init__(self, required: Weight) -> None:
-        super().__init__(required)
-        self.required = required
-
-    def __str__(self) -> str:
-        return f"the message needs {self.required}"
+    required: Weight
 
 
 class UpwardQueueError(RelaycastError):
     """Why a queue of upward messages does not accept one."""
 
 
-class MoreMessagesThanPermitted(UpwardQueueError):
+class MoreMessagesThanPermitted(
+    UpwardQueueError, message="parachain {para} sends {sent} upward messages in one block, {permitted} are permitted"
+):
     """A candidate of ``para`` sends ``sent`` messages where ``permitted`` are allowed."""
 
-    def __init__(self, para: ParaId, sent: int, permitted: int) -> None:
-        super().__init__(para, sent, permitted)
-        self.para = para
-        self.sent = sent
-        self.permitted = permitted
-
-    def __str__(self) -> str:
-        return f"parachain {self.para} sends {self.sent} upward messages in one block, {self.permitted} are permitted"
+    para: ParaId
+    sent: int
+    permitted: int
 
 
-class MessageTooLarge(UpwardQueueError):
+class MessageTooLarge(
+    UpwardQueueError, message="upward message {index} of parachain {para} has {message_bytes} bytes, limit {limit}"
+):
     """Message ``index`` of a candidate has ``message_bytes`` where ``limit`` are allowed."""
 
-    def __init__(self, para: ParaId, index: int, message_bytes: int, limit: int) -> None:
-        super().__init__(para, index, message_bytes, limit)
-        self.para = para
-        self.index = index
-        self.message_bytes = message_bytes
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return (
-            f"upward message {self.index} of parachain {self.para} has {self.message_bytes} bytes, limit {self.limit}"
-        )
+    para: ParaId
+    index: int
+    message_bytes: int
+    limit: int
 
 
-class CapacityExceeded(UpwardQueueError):
+class CapacityExceeded(
+    UpwardQueueError, message="the upward queue of parachain {para} would hold {count} messages, limit {limit}"
+):
     """The queue of ``para`` would hold ``count`` messages where ``limit`` are allowed."""
 
-    def __init__(self, para: ParaId, count: int, limit: int) -> None:
-        super().__init__(para, count, limit)
-        self.para = para
-        self.count = count
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return f"the upward queue of parachain {self.para} would hold {self.count} messages, limit {self.limit}"
+    para: ParaId
+    count: int
+    limit: int
 
 
-class TotalSizeExceeded(UpwardQueueError):
+class TotalSizeExceeded(
+    UpwardQueueError, message="the upward queue of parachain {para} would hold {total_bytes} bytes, limit {limit}"
+):
     """The queue of ``para`` would hold ``total_bytes`` where ``limit`` are allowed."""
 
-    def __init__(self, para: ParaId, total_bytes: int, limit: int) -> None:
-        super().__init__(para, total_bytes, limit)
-        self.para = para
-        self.total_bytes = total_bytes
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return f"the upward queue of parachain {self.para} would hold {self.total_bytes} bytes, limit {self.limit}"
+    para: ParaId
+    total_bytes: int
+    limit: int

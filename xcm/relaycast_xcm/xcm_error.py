@@ -1,6 +1,6 @@
 """What goes wrong while a message runs: the errors of XCM V5, each with its index, and ``PublishFailed`` of RFC-0160.
 
-Two errors are equal when class and fields are. ``Trapped`` is V5's ``Trap``, named apart from the instruction. The
+``Trapped`` is V5's ``Trap``, named apart from the instruction. The
 drafts do not publish an index for ``PublishFailed``: it has none here.
 """
 
@@ -19,15 +19,6 @@ class XcmError(RelaycastError):
     def name(self) -> str:
         """The variant of upstream's enum."""
         return type(self).__name__
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, XcmError) and type(self) is type(other) and self.args == other.args
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.args))
-
-    def __str__(self) -> str:
-        return (type(self).__doc__ or "").rstrip(".")
 
 
 class Overflow(XcmError):
@@ -156,21 +147,16 @@ class TooExpensive(XcmError):
     index = 20
 
 
-class Trapped(XcmError):
+class Trapped(XcmError, message="the message asked to fail with code {code}"):
     """The message asked to fail with ``code``."""
 
     index = 21
 
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
+    code: int
 
     @property
     def name(self) -> str:
         return "Trap"
-
-    def __str__(self) -> str:
-        return f"the message asked to fail with code {self.code}"
 
 
 class ExpectationFalse(XcmError):
@@ -263,17 +249,12 @@ class UnhandledXcmVersion(XcmError):
     index = 36
 
 
-class WeightLimitReached(XcmError):
+class WeightLimitReached(XcmError, message="the message weighs {required}, more than its limit"):
     """The message weighs ``required``, more than its limit."""
 
     index = 37
 
-    def __init__(self, required: Weight) -> None:
-        super().__init__(required)
-        self.required = required
-
-    def __str__(self) -> str:
-        return f"the message weighs {self.required}, more than its limit"
+    required: Weight
 
 
 class Barrier(XcmError):

@@ -38,10 +38,8 @@ RELAY = 0
 class WorkerEnded(RelaycastError):
     """A process that built blocks of this run ended in relay block ``block``, for a ``reason`` where it gave one."""
 
-    def __init__(self, block: int, reason: str = "") -> None:
-        super().__init__(block, reason)
-        self.block = block
-        self.reason = reason
+    block: int
+    reason: str = ""
 
     def __str__(self) -> str:
         reason = self.reason or "it was ended from outside; memory may be short, and --workers 1 needs least"

@@ -29,15 +29,13 @@ AHEAD = 2
 Work = Callable[[bytes], Any]
 
 
-class WorkersEnded(RelaycastError):
+class WorkersEnded(
+    RelaycastError,
+    message="worker processes ended before their work was done, {attempts} times in a row: is memory short?",
+):
     """Worker processes ended over a piece of work, ``attempts`` times: something here ends them, or memory is short."""
 
-    def __init__(self, attempts: int) -> None:
-        super().__init__(attempts)
-        self.attempts = attempts
-
-    def __str__(self) -> str:
-        return f"worker processes ended before their work was done, {self.attempts} times in a row: is memory short?"
+    attempts: int
 
 
 @contextmanager

@@ -23,17 +23,12 @@ MANDATORY = frozenset({"Timestamp", "ParaInherent", "ParachainSystem"})
 """Pallets whose calls are inherents."""
 
 
-class CannotLookup(DispatchError):
+class CannotLookup(DispatchError, message="an address is an account id, got one of the kind {kind}"):
     """An address of a ``kind`` that names no account here: only ``Id`` does."""
 
     variant = "CannotLookup"
 
-    def __init__(self, kind: str) -> None:
-        super().__init__(kind)
-        self.kind = kind
-
-    def __str__(self) -> str:
-        return f"an address is an account id, got one of the kind {self.kind}"
+    kind: str
 
 
 class CannotBeMeant(DispatchError):
@@ -41,9 +36,7 @@ class CannotBeMeant(DispatchError):
 
     variant = "Other"
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: str
 
     def __str__(self) -> str:
         return self.reason

@@ -20,37 +20,22 @@ class ChainRefusal(RelaycastError):
     """A question that the chain has no answer to."""
 
 
-class UnknownBlock(ChainRefusal):
+class UnknownBlock(ChainRefusal, message="there is no block {hash}"):
     """The chain has no block with this ``hash``."""
 
-    def __init__(self, block_hash: bytes) -> None:
-        super().__init__(block_hash)
-        self.hash = block_hash
-
-    def __str__(self) -> str:
-        return f"there is no block 0x{self.hash.hex()}"
+    hash: bytes
 
 
-class CannotGoBack(ChainRefusal):
+class CannotGoBack(ChainRefusal, message="{reason}"):
     """Chains that cannot stand at another block or time, for ``reason``."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return self.reason
+    reason: str
 
 
-class CodeRefused(ChainRefusal):
+class CodeRefused(ChainRefusal, message="{reason}"):
     """A call of the chain's code that gave no answer, for ``reason``."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return self.reason
+    reason: str
 
 
 class MissingMethod(CodeRefused):
@@ -82,12 +67,10 @@ class TickFailed(RelaycastError):
     ``number`` is the relay block that could not be built, ``place`` the file that keeps the dropped inputs, if any.
     """
 
-    def __init__(self, number: int, reason: str, dropped: int, place: str | None) -> None:
-        super().__init__(number, reason, dropped, place)
-        self.number = number
-        self.reason = reason
-        self.dropped = dropped
-        self.place = place
+    number: int
+    reason: str
+    dropped: int
+    place: str | None
 
     def __str__(self) -> str:
         one = self.dropped == 1
@@ -100,12 +83,7 @@ class TickFailed(RelaycastError):
         )
 
 
-class ChainsHalted(RelaycastError):
+class ChainsHalted(RelaycastError, message="{reason}"):
     """Chains that accept no input and build no block until the next start, for ``reason``."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return self.reason
+    reason: str

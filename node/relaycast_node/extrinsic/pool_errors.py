@@ -46,9 +46,7 @@ class BadExtrinsicFormat(PoolError):
 
     code = 1001
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: str
 
     @property
     def message(self) -> str:
@@ -60,9 +58,7 @@ class VerificationFailed(PoolError):
 
     code = 1002
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: str
 
     @property
     def message(self) -> str:
@@ -75,9 +71,7 @@ class InvalidInPool(PoolError):
     code = 1010
     text = "Invalid Transaction"
 
-    def __init__(self, reason: InvalidTransaction) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: InvalidTransaction
 
     @property
     def data(self) -> str:
@@ -90,9 +84,7 @@ class UnknownValidity(PoolError):
     code = 1011
     text = "Unknown Transaction Validity"
 
-    def __init__(self, reason: UnknownTransaction) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: UnknownTransaction
 
     @property
     def data(self) -> str:
@@ -112,9 +104,7 @@ class AlreadyImported(PoolError):
     code = 1013
     text = "Transaction Already Imported"
 
-    def __init__(self, extrinsic_hash: bytes) -> None:
-        super().__init__(extrinsic_hash)
-        self.extrinsic_hash = extrinsic_hash
+    extrinsic_hash: bytes
 
     @property
     def data(self) -> str:
@@ -127,10 +117,8 @@ class TooLowPriority(PoolError):
     code = 1014
     details = "The transaction has too low priority to replace another transaction already in the pool."
 
-    def __init__(self, old: int, new: int) -> None:
-        super().__init__(old, new)
-        self.old = old
-        self.new = new
+    old: int
+    new: int
 
     @property
     def message(self) -> str:
@@ -143,9 +131,7 @@ class CycleDetected(PoolError):
     code = 1015
     text = "Cycle Detected"
 
-    def __init__(self, lost: tuple[bytes, ...] = ()) -> None:
-        super().__init__(lost)
-        self.lost = lost
+    lost: tuple[bytes, ...] = ()
 
 
 class ImmediatelyDropped(PoolError):

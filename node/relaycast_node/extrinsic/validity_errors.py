@@ -80,10 +80,8 @@ class TransactionValidityError(RelaycastError):
 class InvalidTransaction(TransactionValidityError):
     """An extrinsic that cannot be included, for ``reason``; ``custom`` is the number of a custom reason."""
 
-    def __init__(self, reason: Invalid, custom: int = 0) -> None:
-        super().__init__(reason, custom)
-        self.reason = reason
-        self.custom = custom
+    reason: Invalid
+    custom: int = 0
 
     def encode(self) -> bytes:
         return b"\x00" + _variant(self.reason, Invalid.CUSTOM, self.custom)
@@ -100,10 +98,8 @@ class InvalidTransaction(TransactionValidityError):
 class UnknownTransaction(TransactionValidityError):
     """An extrinsic whose validity cannot be told, for ``reason``; ``custom`` is the number of a custom reason."""
 
-    def __init__(self, reason: Unknown, custom: int = 0) -> None:
-        super().__init__(reason, custom)
-        self.reason = reason
-        self.custom = custom
+    reason: Unknown
+    custom: int = 0
 
     def encode(self) -> bytes:
         return b"\x01" + _variant(self.reason, Unknown.CUSTOM, self.custom)

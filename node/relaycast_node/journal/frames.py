@@ -32,16 +32,11 @@ MOST_ENTRY_BYTES = 64 * 1024 * 1024
 _entries = msgspec.msgpack.Decoder(Entry)
 
 
-class JournalDamaged(RelaycastError):
+class JournalDamaged(RelaycastError, message="byte {at:,}: {reason}"):
     """A file of which a part that was safe on disk does not read, from byte ``at`` on, for ``reason``."""
 
-    def __init__(self, at: int, reason: str) -> None:
-        super().__init__(at, reason)
-        self.at = at
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"byte {self.at:,}: {self.reason}"
+    at: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

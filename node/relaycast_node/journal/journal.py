@@ -25,16 +25,11 @@ FILE_MODE = 0o600
 log = logging.getLogger(__name__)
 
 
-class NotNoted(RelaycastError):
+class NotNoted(RelaycastError, message="{place} cannot be written: {reason}"):
     """An input that could not be noted in ``place``, for ``reason``: it did not happen."""
 
-    def __init__(self, place: str, reason: str) -> None:
-        super().__init__(place, reason)
-        self.place = place
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.place} cannot be written: {self.reason}"
+    place: str
+    reason: str
 
 
 class InputJournal(InputLog):

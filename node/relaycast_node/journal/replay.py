@@ -37,16 +37,11 @@ Progress = Callable[[int], None]
 """Told how many ticks have passed again."""
 
 
-class OtherChains(RelaycastError):
+class OtherChains(RelaycastError, message="entry {index}: {reason}"):
     """Chains that are not what they were, from entry ``index`` on, for ``reason``."""
 
-    def __init__(self, index: int, reason: str) -> None:
-        super().__init__(index, reason)
-        self.index = index
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"entry {self.index}: {self.reason}"
+    index: int
+    reason: str
 
 
 class _Replayed(InputLog):

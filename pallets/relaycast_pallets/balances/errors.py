@@ -15,76 +15,52 @@ from relaycast_pallets.frame.dispatch import TokenError
 from relaycast_xcm.primitives import AccountId
 
 
-class InsufficientBalance(TokenError):
+class InsufficientBalance(TokenError, message="account {account} has {available}, needs {needed}"):
     """``account`` has ``available`` where ``needed`` is asked for (``TokenError::FundsUnavailable``)."""
 
     detail = "FundsUnavailable"
 
-    def __init__(self, account: AccountId, available: int, needed: int) -> None:
-        super().__init__(account, available, needed)
-        self.account = account
-        self.available = available
-        self.needed = needed
-
-    def __str__(self) -> str:
-        return f"account 0x{self.account.hex()} has {self.available}, needs {self.needed}"
+    account: AccountId
+    available: int
+    needed: int
 
 
-class BelowMinimum(TokenError):
+class BelowMinimum(
+    TokenError, message="account {account} would have {free}, the existential deposit is {existential_deposit}"
+):
     """``account`` would have ``free``, less than the ``existential_deposit``."""
 
     detail = "BelowMinimum"
 
-    def __init__(self, account: AccountId, free: int, existential_deposit: int) -> None:
-        super().__init__(account, free, existential_deposit)
-        self.account = account
-        self.free = free
-        self.existential_deposit = existential_deposit
-
-    def __str__(self) -> str:
-        return (
-            f"account 0x{self.account.hex()} would have {self.free}, "
-            f"the existential deposit is {self.existential_deposit}"
-        )
+    account: AccountId
+    free: int
+    existential_deposit: int
 
 
-class Frozen(TokenError):
+class Frozen(TokenError, message="account {account} may spend {spendable}, needs {needed}"):
     """``account`` may spend ``spendable`` of its free funds, and ``needed`` is asked for."""
 
     detail = "Frozen"
 
-    def __init__(self, account: AccountId, spendable: int, needed: int) -> None:
-        super().__init__(account, spendable, needed)
-        self.account = account
-        self.spendable = spendable
-        self.needed = needed
-
-    def __str__(self) -> str:
-        return f"account 0x{self.account.hex()} may spend {self.spendable}, needs {self.needed}"
+    account: AccountId
+    spendable: int
+    needed: int
 
 
-class NotExpendable(TokenError):
+class NotExpendable(
+    TokenError, message="account {account} would be left with {left}, less than the existential deposit"
+):
     """The call keeps ``account`` alive and would leave it ``left``, less than the existential deposit."""
 
     detail = "NotExpendable"
 
-    def __init__(self, account: AccountId, left: int) -> None:
-        super().__init__(account, left)
-        self.account = account
-        self.left = left
-
-    def __str__(self) -> str:
-        return f"account 0x{self.account.hex()} would be left with {self.left}, less than the existential deposit"
+    account: AccountId
+    left: int
 
 
-class CannotCreateHold(TokenError):
+class CannotCreateHold(TokenError, message="account {account} does not exist: nothing of it can be held"):
     """``account`` does not exist."""
 
     detail = "CannotCreateHold"
 
-    def __init__(self, account: AccountId) -> None:
-        super().__init__(account)
-        self.account = account
-
-    def __str__(self) -> str:
-        return f"account 0x{self.account.hex()} does not exist: nothing of it can be held"
+    account: AccountId

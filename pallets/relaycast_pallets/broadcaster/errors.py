@@ -29,147 +29,99 @@ class BroadcasterError(DispatchError):
     upstream: ClassVar[str] = ""
 
 
-class NotRegistered(BroadcasterError):
+class NotRegistered(BroadcasterError, message="parachain {publisher} is not registered as a publisher"):
     """``publisher`` is a public parachain and not registered; the draft's ``publish`` says ``PublishNotAuthorized``."""
 
     upstream = "NotRegistered"
 
-    def __init__(self, publisher: ParaId) -> None:
-        super().__init__(publisher)
-        self.publisher = publisher
-
-    def __str__(self) -> str:
-        return f"parachain {self.publisher} is not registered as a publisher"
+    publisher: ParaId
 
 
 class NotPublicParachain(BroadcasterError):
     """An account asks to register ``publisher``, a system parachain, which governance alone may register."""
 
-    def __init__(self, publisher: ParaId) -> None:
-        super().__init__(publisher)
-        self.publisher = publisher
+    publisher: ParaId
 
     def __str__(self) -> str:
         return f"an account registers parachains from {LOWEST_PUBLIC_ID} on, got {self.publisher}"
 
 
-class AlreadyRegistered(BroadcasterError):
+class AlreadyRegistered(BroadcasterError, message="parachain {publisher} is registered already"):
     """``publisher`` is registered."""
 
     upstream = "AlreadyRegistered"
 
-    def __init__(self, publisher: ParaId) -> None:
-        super().__init__(publisher)
-        self.publisher = publisher
-
-    def __str__(self) -> str:
-        return f"parachain {self.publisher} is registered already"
+    publisher: ParaId
 
 
-class TooManyPublishers(BroadcasterError):
+class TooManyPublishers(BroadcasterError, message="the limit of {limit} publishers is reached"):
     """There are ``limit`` publishers."""
 
     upstream = "TooManyPublishers"
 
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return f"the limit of {self.limit} publishers is reached"
+    limit: int
 
 
-class NotManager(BroadcasterError):
+class NotManager(BroadcasterError, message="account {account} does not manage parachain {publisher}"):
     """``account`` does not manage ``publisher``."""
 
     upstream = "NotAuthorized"
 
-    def __init__(self, publisher: ParaId, account: AccountId) -> None:
-        super().__init__(publisher, account)
-        self.publisher = publisher
-        self.account = account
-
-    def __str__(self) -> str:
-        return f"account 0x{self.account.hex()} does not manage parachain {self.publisher}"
+    publisher: ParaId
+    account: AccountId
 
 
-class NotOwner(BroadcasterError):
+class NotOwner(BroadcasterError, message="parachain {parachain} does not own the keys of parachain {publisher}"):
     """``parachain`` asks for what ``publisher`` published."""
 
     upstream = "NotAuthorized"
 
-    def __init__(self, publisher: ParaId, parachain: ParaId) -> None:
-        super().__init__(publisher, parachain)
-        self.publisher = publisher
-        self.parachain = parachain
-
-    def __str__(self) -> str:
-        return f"parachain {self.parachain} does not own the keys of parachain {self.publisher}"
+    publisher: ParaId
+    parachain: ParaId
 
 
-class NoDataToCleanup(BroadcasterError):
+class NoDataToCleanup(BroadcasterError, message="parachain {publisher} has no data"):
     """``publisher`` has published nothing that is still there."""
 
     upstream = "NoDataToCleanup"
 
-    def __init__(self, publisher: ParaId) -> None:
-        super().__init__(publisher)
-        self.publisher = publisher
-
-    def __str__(self) -> str:
-        return f"parachain {self.publisher} has no data"
+    publisher: ParaId
 
 
-class ValueTooLarge(BroadcasterError):
+class ValueTooLarge(BroadcasterError, message="the value has {value_bytes} bytes, at most {limit} are allowed"):
     """A value of ``value_bytes``, more than ``limit``."""
 
     upstream = "ValueTooLong"
 
-    def __init__(self, value_bytes: int, limit: int) -> None:
-        super().__init__(value_bytes, limit)
-        self.value_bytes = value_bytes
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return f"the value has {self.value_bytes} bytes, at most {self.limit} are allowed"
+    value_bytes: int
+    limit: int
 
 
-class TooManyKeys(BroadcasterError):
+class TooManyKeys(BroadcasterError, message="parachain {publisher} stores {limit} keys, as many as it may"):
     """``publisher`` stores ``limit`` keys, and this would be a new one."""
 
     upstream = "TooManyStoredKeys"
 
-    def __init__(self, publisher: ParaId, limit: int) -> None:
-        super().__init__(publisher, limit)
-        self.publisher = publisher
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return f"parachain {self.publisher} stores {self.limit} keys, as many as it may"
+    publisher: ParaId
+    limit: int
 
 
-class TotalStorageSizeExceeded(BroadcasterError):
+class TotalStorageSizeExceeded(
+    BroadcasterError, message="parachain {publisher} would store {total_bytes} bytes, at most {limit} are allowed"
+):
     """``publisher`` would store ``total_bytes`` of keys and values, more than ``limit``."""
 
     upstream = "TotalStorageSizeExceeded"
 
-    def __init__(self, publisher: ParaId, total_bytes: int, limit: int) -> None:
-        super().__init__(publisher, total_bytes, limit)
-        self.publisher = publisher
-        self.total_bytes = total_bytes
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return f"parachain {self.publisher} would store {self.total_bytes} bytes, at most {self.limit} are allowed"
+    publisher: ParaId
+    total_bytes: int
+    limit: int
 
 
-class TooManyPublishes(BroadcasterError):
+class TooManyPublishes(
+    BroadcasterError, message="parachain {publisher} has published {limit} times in this block, as often as it may"
+):
     """``publisher`` has published ``limit`` times in this relay block."""
 
-    def __init__(self, publisher: ParaId, limit: int) -> None:
-        super().__init__(publisher, limit)
-        self.publisher = publisher
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return f"parachain {self.publisher} has published {self.limit} times in this block, as often as it may"
+    publisher: ParaId
+    limit: int

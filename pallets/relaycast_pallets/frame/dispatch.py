@@ -92,72 +92,49 @@ class TokenError(DispatchError):
     variant = "Token"
 
 
-class BadOrigin(DispatchError):
+class BadOrigin(DispatchError, message="the origin is {origin}, expected {expected}"):
     """The call is not open to this ``origin``; ``expected`` says to whom it is."""
 
     variant = "BadOrigin"
 
-    def __init__(self, origin: "Origin", expected: str) -> None:
-        super().__init__(origin, expected)
-        self.origin = origin
-        self.expected = expected
-
-    def __str__(self) -> str:
-        return f"the origin is {self.origin}, expected {self.expected}"
+    origin: "Origin"
+    expected: str
 
 
-class ExhaustsResources(DispatchError):
+class ExhaustsResources(DispatchError, message="the call declares {declared}, the block has {left} left"):
     """A call that ``declares`` more weight than the block has ``left`` (``InvalidTransaction::ExhaustsResources``)."""
 
     variant = "Exhausted"
 
-    def __init__(self, declared: Weight, left: Weight) -> None:
-        super().__init__(declared, left)
-        self.declared = declared
-        self.left = left
-
-    def __str__(self) -> str:
-        return f"the call declares {self.declared}, the block has {self.left} left"
+    declared: Weight
+    left: Weight
 
 
-class ConsumerRemaining(DispatchError):
+class ConsumerRemaining(
+    DispatchError, message="account {account} is still needed: it must keep the existential deposit"
+):
     """``account`` would lose the deposit that keeps it, while a hold still depends on it."""
 
     variant = "ConsumerRemaining"
 
-    def __init__(self, account: AccountId) -> None:
-        super().__init__(account)
-        self.account = account
-
-    def __str__(self) -> str:
-        return f"account 0x{self.account.hex()} is still needed: it must keep the existential deposit"
+    account: AccountId
 
 
-class NoProviders(DispatchError):
+class NoProviders(DispatchError, message="account {account} does not exist"):
     """``account`` does not exist, so nothing can depend on it."""
 
     variant = "NoProviders"
 
-    def __init__(self, account: AccountId) -> None:
-        super().__init__(account)
-        self.account = account
-
-    def __str__(self) -> str:
-        return f"account 0x{self.account.hex()} does not exist"
+    account: AccountId
 
 
-class ArithmeticOverflow(DispatchError):
+class ArithmeticOverflow(DispatchError, message="{total} does not fit into a u128"):
     """``total`` is more than the largest u128 (``ArithmeticError::Overflow``)."""
 
     variant = "Arithmetic"
     detail = "Overflow"
 
-    def __init__(self, total: int) -> None:
-        super().__init__(total)
-        self.total = total
-
-    def __str__(self) -> str:
-        return f"{self.total} does not fit into a u128"
+    total: int
 
 
 class Origin(Struct, frozen=True):

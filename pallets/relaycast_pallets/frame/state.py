@@ -29,15 +29,10 @@ Snapshot = tuple[dict[bytes, bytes], dict[bytes, dict[bytes, bytes]]]
 NO_CHANGES: Mapping[Name, Values] = MappingProxyType({})
 
 
-class StateDiscarded(RelaycastError):
+class StateDiscarded(RelaycastError, message="the state {root} is not among those kept"):
     """The state with this ``root`` was never sealed here, or has left the window ("state already discarded")."""
 
-    def __init__(self, root: bytes) -> None:
-        super().__init__(root)
-        self.root = root
-
-    def __str__(self) -> str:
-        return f"the state 0x{self.root.hex()} is not among those kept"
+    root: bytes
 
 
 class State:

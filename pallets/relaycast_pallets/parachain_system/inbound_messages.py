@@ -38,42 +38,33 @@ class InvalidMessages(RelaycastError):
     """The messages that a block was given are not those that the relay chain has for the parachain."""
 
 
-class NoMessageInFull(InvalidMessages):
+class NoMessageInFull(
+    InvalidMessages, message="{hashed} {kind} messages are given as hashes, expected at least one in full"
+):
     """Messages of a ``kind`` wait, and all of them are handed over as hashes: the queue would never move on."""
 
-    def __init__(self, kind: str, hashed: int) -> None:
-        super().__init__(kind, hashed)
-        self.kind = kind
-        self.hashed = hashed
-
-    def __str__(self) -> str:
-        return f"{self.hashed} {self.kind} messages are given as hashes, expected at least one in full"
+    kind: str
+    hashed: int
 
 
-class MessagesHeldBack(InvalidMessages):
+class MessagesHeldBack(
+    InvalidMessages,
+    message="horizontal messages of {full_bytes} bytes are given in full and the next as a hash, "
+    "expected no room for {largest_next} more of {room} bytes",
+):
     """Horizontal messages are hashed although the next one, of up to ``largest_next`` bytes, would fit."""
 
-    def __init__(self, full_bytes: int, largest_next: int, room: int) -> None:
-        super().__init__(full_bytes, largest_next, room)
-        self.full_bytes = full_bytes
-        self.largest_next = largest_next
-        self.room = room
-
-    def __str__(self) -> str:
-        return (
-            f"horizontal messages of {self.full_bytes} bytes are given in full and the next as a hash, "
-            f"expected no room for {self.largest_next} more of {self.room} bytes"
-        )
+    full_bytes: int
+    largest_next: int
+    room: int
 
 
 class QueueHeadMismatch(InvalidMessages):
     """The messages of a queue lead to ``reached`` in place of ``expected``; ``sender`` is ``None`` downward."""
 
-    def __init__(self, sender: ParaId | None, reached: bytes, expected: bytes) -> None:
-        super().__init__(sender, reached, expected)
-        self.sender = sender
-        self.reached = reached
-        self.expected = expected
+    sender: ParaId | None
+    reached: bytes
+    expected: bytes
 
     def __str__(self) -> str:
         queue = "the relay chain" if self.sender is None else f"parachain {self.sender}"
@@ -81,24 +72,19 @@ class QueueHeadMismatch(InvalidMessages):
         return f"messages from {queue} lead to the head 0x{reached}, the relay chain's state has 0x{expected}"
 
 
-class MessageOutOfOrder(InvalidMessages):
+class MessageOutOfOrder(
+    InvalidMessages, message="a message of relay block {sent_at} from parachain {sender} stands behind a later one"
+):
     """A horizontal message stands behind a later one, or behind one of the same block with a higher sender."""
 
-    def __init__(self, sent_at: BlockNumber, sender: ParaId) -> None:
-        super().__init__(sent_at, sender)
-        self.sent_at = sent_at
-        self.sender = sender
-
-    def __str__(self) -> str:
-        return f"a message of relay block {self.sent_at} from parachain {self.sender} stands behind a later one"
+    sent_at: BlockNumber
+    sender: ParaId
 
 
 class NoSuchChannel(InvalidMessages):
     """A horizontal message comes from a ``sender`` without an open channel to this parachain."""
 
-    def __init__(self, sender: ParaId | None) -> None:
-        super().__init__(sender)
-        self.sender = sender
+    sender: ParaId | None
 
     def __str__(self) -> str:
         who = "the relay chain" if self.sender is None else f"parachain {self.sender}"

@@ -27,16 +27,13 @@ Channels = dict[ParaId, HrmpChannel]
 """Channels of one direction by the parachain at their other end."""
 
 
-class ChannelMissing(RelaycastError):
+class ChannelMissing(
+    RelaycastError, message="the relay chain lists a channel from {sender} to {recipient} that its state does not hold"
+):
     """The relay chain's index lists a channel from ``sender`` to ``recipient`` that its state does not hold."""
 
-    def __init__(self, sender: ParaId, recipient: ParaId) -> None:
-        super().__init__(sender, recipient)
-        self.sender = sender
-        self.recipient = recipient
-
-    def __str__(self) -> str:
-        return f"the relay chain lists a channel from {self.sender} to {self.recipient} that its state does not hold"
+    sender: ParaId
+    recipient: ParaId
 
 
 class MessagingState(Struct, frozen=True):

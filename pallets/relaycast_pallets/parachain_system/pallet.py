@@ -94,28 +94,20 @@ class ParachainInherentData:
         return _usage(self.validation_data, downward.full, horizontal.full, hashed_bytes=hashed_bytes)
 
 
-class IncompleteBelowLimit(RelaycastError):
+class IncompleteBelowLimit(
+    RelaycastError, message="the proof ends at publisher {publisher}, key {key}, with {remaining} of the budget left"
+):
     """Processing ended at ``cursor`` although ``remaining`` would have held the largest node: data was left out."""
 
-    def __init__(self, publisher: ParaId, key: bytes, remaining: Weight) -> None:
-        super().__init__(publisher, key, remaining)
-        self.publisher = publisher
-        self.key = key
-        self.remaining = remaining
-
-    def __str__(self) -> str:
-        return (
-            f"the proof ends at publisher {self.publisher}, key 0x{self.key.hex()}, "
-            f"with {self.remaining} of the budget left"
-        )
+    publisher: ParaId
+    key: bytes
+    remaining: Weight
 
 
 class Panic(RelaycastError):
     """The block is invalid, for this ``cause``; nothing of it is kept."""
 
-    def __init__(self, cause: RelaycastError) -> None:
-        super().__init__(cause)
-        self.cause = cause
+    cause: RelaycastError
 
     def __str__(self) -> str:
         return f"the block panicked: {type(self.cause).__name__}: {self.cause}"

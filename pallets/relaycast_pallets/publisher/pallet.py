@@ -26,9 +26,7 @@ class NothingToPublish(DispatchError):
 class MessageTooLong(DispatchError):
     """No message can hold the item, for this ``reason``."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: str
 
     def __str__(self) -> str:
         return self.reason

@@ -20,43 +20,32 @@ from relaycast_xcm.primitives import ParaId
 class SubscriberRefusal(DispatchError):
     """A call about ``publisher`` that does not fit the pallet's state."""
 
-    def __init__(self, publisher: ParaId) -> None:
-        super().__init__(publisher)
-        self.publisher = publisher
-
-    def __str__(self) -> str:
-        return f"publisher {self.publisher}: {(type(self).__doc__ or '').rstrip('.')}"
+    publisher: ParaId
 
 
-class PublisherRootNotFound(SubscriberRefusal):
+class PublisherRootNotFound(SubscriberRefusal, message="publisher {publisher} has no stored root"):
     """No root of it is stored."""
 
 
-class PublisherNotDisabled(SubscriberRefusal):
+class PublisherNotDisabled(SubscriberRefusal, message="publisher {publisher} is not disabled"):
     """It is not disabled."""
 
 
-class NoCachedNodes(SubscriberRefusal):
+class NoCachedNodes(SubscriberRefusal, message="nothing is kept of publisher {publisher}"):
     """Nothing of it is kept."""
 
 
-class SubscriptionsFull(SubscriberRefusal):
+class SubscriptionsFull(
+    SubscriberRefusal, message="the limit of publishers is reached, no room for publisher {publisher}"
+):
     """As many others are followed as may be."""
 
 
-class SubscriptionsFixed(DispatchError):
+class SubscriptionsFixed(DispatchError, message="the parachain's own code says what it follows, no call changes it"):
     """The parachain's own code says what it follows."""
 
-    def __str__(self) -> str:
-        return "the parachain's own code says what it follows, no call changes it"
 
-
-class TooManySubscribedKeys(DispatchError):
+class TooManySubscribedKeys(DispatchError, message="subscribed keys: {excess}"):
     """The parachain would subscribe to more keys than ``excess.limit``."""
 
-    def __init__(self, excess: KeyExcess) -> None:
-        super().__init__(excess)
-        self.excess = excess
-
-    def __str__(self) -> str:
-        return f"subscribed keys: {self.excess}"
+    excess: KeyExcess

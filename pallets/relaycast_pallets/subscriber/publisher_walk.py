@@ -41,16 +41,11 @@ Side = Place | End | None
 """Where a path stands in one of the two tries; ``None`` when that trie has nothing for it."""
 
 
-class TrieDepthExceeded(RelaycastError):
+class TrieDepthExceeded(RelaycastError, message="the path of key {key} has more than {limit} nodes"):
     """A path of the publisher has more than ``limit`` nodes with a hash."""
 
-    def __init__(self, key: SubscribedKey, limit: int) -> None:
-        super().__init__(key, limit)
-        self.key = key
-        self.limit = limit
-
-    def __str__(self) -> str:
-        return f"the path of key 0x{self.key.hex()} has more than {self.limit} nodes"
+    key: SubscribedKey
+    limit: int
 
 
 class NodeReads(Protocol):

@@ -42,15 +42,10 @@ class Dispatchable(Protocol):
 RuntimeCall = Annotated[Dispatchable, Rust("RuntimeCall")]
 
 
-class RequireSudo(DispatchError):
+class RequireSudo(DispatchError, message="the origin is {origin}, expected the sudo key"):
     """``origin`` is not the key."""
 
-    def __init__(self, origin: Origin) -> None:
-        super().__init__(origin)
-        self.origin = origin
-
-    def __str__(self) -> str:
-        return f"the origin is {self.origin}, expected the sudo key"
+    origin: Origin
 
 
 class SudoEvent(Event, frozen=True):

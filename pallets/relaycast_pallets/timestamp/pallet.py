@@ -27,9 +27,7 @@ GENESIS_MILLISECONDS = 1_735_689_600_000
 class TimestampInvalid(RelaycastError):
     """The block is invalid, for this ``reason``."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: str
 
     def __str__(self) -> str:
         return self.reason

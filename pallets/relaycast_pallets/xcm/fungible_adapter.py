@@ -17,15 +17,10 @@ NATIVE = Location.here()
 """What the chain calls its own token."""
 
 
-class AccountIdConversionFailed(RelaycastError):
+class AccountIdConversionFailed(RelaycastError, message="{location} controls no account"):
     """``location`` controls no account of this chain."""
 
-    def __init__(self, location: Location) -> None:
-        super().__init__(location)
-        self.location = location
-
-    def __str__(self) -> str:
-        return f"{self.location} controls no account"
+    location: Location
 
 
 class FungibleAdapter(Struct, frozen=True):
