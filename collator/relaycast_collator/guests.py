@@ -79,14 +79,11 @@ class GuestDump(Dump, frozen=True):
     waiting: list[bytes]
 
 
-class GuestRefused(RelaycastError):
+class GuestRefused(RelaycastError, message="{reason}"):
     """A guest built no block on its relay parent; it stays as it was. ``log`` is what its code said before."""
 
     reason: str
     log: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 class Guest(Protocol):

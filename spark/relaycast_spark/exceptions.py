@@ -41,13 +41,10 @@ class SpineDiverged(
     last: int
 
 
-class JobFailed(SparkRefusal):
+class JobFailed(SparkRefusal, message="{reason}"):
     """Spark gave a job up, for this ``reason``."""
 
     reason: str
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 class OutputFull(JobFailed):

@@ -22,7 +22,7 @@ The chapters follow one ``Publish`` from its bytes to the callback, and nothing 
 Not in it: the links and heads by which a chain knows its messages, the advancement of channels, the budget policies
 ``cumulus`` and ``floor``, the metering ``carried``, and limits of publishers, keys and cached bytes.
 
-``vectors`` runs the conformance vectors through the chapters: ``python -m relaycast_spec.vectors DIR``.
+``vectors`` runs the conformance vectors through the chapters: ``python -m relaycast_spec.vectors``.
 
 Law: the standard library only, and one rule for each function. ``DECISION`` marks a line where RFC-0160 or the public
 drafts are silent or contradict each other, with the name of the policy where there is a choice. ``Scenario`` names a

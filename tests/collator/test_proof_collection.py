@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ledger.watched import Watched
-from pallets.subscriber_world import keys
+from pallets.block_vectors import keys
 from relaycast_collator.chains import manager_of
 from relaycast_collator.proof_collection import collect_relay_storage_proof
 from relaycast_collator.relay_chain import RelayBlock, RelayChain

@@ -65,7 +65,7 @@ DIRECT_TESTS: dict[str, tuple[str, ...]] = {
     ),
     "collator/relaycast_collator/chains.py": _tests("collator", "network", "outbox", "messages", "end_to_end"),
     f"{_PALLETS}/broadcaster/pallet.py": _tests(
-        "pallets", "publish", "registration", "deregistration", "delete_keys", "ttl_expiration"
+        "pallets", "publish", "registration", "deregistration", "delete_keys", "ttl_expiration", "publish_limit"
     ),
 }
 """The tests of each module that is mutated, those that notice soonest first; each selection takes at most 20 s."""

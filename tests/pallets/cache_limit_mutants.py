@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 from msgspec import structs
 
-from pallets.subscriber_world import ALPHA
+from pallets.block_vectors import ALPHA
 from relaycast_pallets import ProofProcessingResult
 from relaycast_pallets.subscriber import cache_limit
 from relaycast_pallets.subscriber.cache_limit import CachedSize, CacheLimit

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pallets.subscriber_world import ALPHA, BETA, OTHER_PUBLIC, PLENTY, PUBLIC, World, keys, staircase
+from pallets.block_vectors import ALPHA, BETA, OTHER_PUBLIC, PUBLIC, keys, staircase
+from pallets.subscriber_world import PLENTY, World
 from pallets.weighing_world import WeighingWorld, micros
 from relaycast_pallets import (
     IncompleteBelowLimit,

@@ -3,8 +3,9 @@
 import random
 from dataclasses import replace
 
+from pallets.block_vectors import ALPHA, BETA, OTHER_PUBLIC, PUBLIC, keys, path_key, staircase
 from pallets.subscriber_invariants import ChangesTold, all_hold, nothing_is_lost, refused
-from pallets.subscriber_world import ALPHA, BETA, OTHER_PUBLIC, PUBLIC, World, keys, path_key, staircase
+from pallets.subscriber_world import World
 from relaycast_trie import UnusedNodes
 
 CRAFTED = [path_key(f"{first}{second}{third}") for first in "01" for second in "01" for third in "01f"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pallets.block_vectors import ALPHA, BETA, key, keys, staircase
 from relaycast_pallets import (
     ParachainInherentData,
     ParachainSystem,
@@ -37,8 +38,6 @@ from relaycast_trie import ChildInfo, StorageProof, blake2_256
 from relaycast_trie.hasher import twox_128
 from relaycast_xcm.primitives import U64_MAX, ZERO_DB, ParaId, Weight, WeightMeter
 
-ALPHA, BETA, GAMMA = ParaId(1_000), ParaId(1_001), ParaId(1_002)
-PUBLIC, OTHER_PUBLIC = ParaId(3_000), ParaId(3_001)
 SUBSCRIBER = ParaId(2_500)
 PLENTY = 1 << 20
 MOCK = SubscriberConfig(max_trie_depth=8, max_value_length=1_024)
@@ -47,29 +46,6 @@ FREE_READS = SubscriberConfig(max_trie_depth=8, max_value_length=1_024, db_weigh
 
 Tamper = Callable[[ParachainInherentData], ParachainInherentData]
 Call = tuple[ParaId, SubscribedKey, bytes, TtlState]
-
-
-def key(name: str | int) -> SubscribedKey:
-    return SubscribedKey.from_data(str(name).encode())
-
-
-def keys(count: int, *, prefix: str = "") -> list[SubscribedKey]:
-    return sorted(key(f"{prefix}{number}") for number in range(count))
-
-
-def path_key(nibbles: str) -> SubscribedKey:
-    """Return the key whose path begins with these hexadecimal digits and goes on with zeros."""
-    return SubscribedKey(bytes.fromhex(nibbles.ljust(64, "0")))
-
-
-def staircase(depth: int, *, subscribed: SubscribedKey | None = None) -> list[SubscribedKey]:
-    """Return ``depth`` keys, the subscribed one first, that put as many nodes on its path, leaf included.
-
-    The others part from it after 0, 1, 2, ... nibbles.
-    """
-    path = (subscribed or path_key("0")).hex()
-    others = (path[:at] + f"{int(path[at], 16) ^ 1:x}" + path[at + 1 :] for at in range(depth - 1))
-    return [SubscribedKey.fromhex(path), *map(SubscribedKey.fromhex, others)]
 
 
 @dataclass

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from pallets.block_vectors import ALPHA
 from pallets.lying_collators import (
     ATTACKS,
     PUBLISHERS,
@@ -21,7 +22,6 @@ from pallets.lying_collators import (
     verdict,
 )
 from pallets.subscriber_invariants import cache_is_exact, nothing_is_lost, refused
-from pallets.subscriber_world import ALPHA
 from relaycast_pallets import (
     Panic,
     ValidationOutcome,

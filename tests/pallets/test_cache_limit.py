@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 
+from pallets.block_vectors import ALPHA, BETA, keys
 from pallets.cache_limit_mutants import (
     kept_from_the_leaves,
     leaves_no_nodes_out,
@@ -25,7 +26,7 @@ from pallets.cache_limit_mutants import (
 )
 from pallets.limited_network import LimitedNetwork, holds, kept_nodes_hang_together, sizes_are_those_of_the_nodes
 from pallets.subscriber_invariants import hashed_paths
-from pallets.subscriber_world import ALPHA, BETA, MOCK, World, keys
+from pallets.subscriber_world import MOCK, World
 from pallets.test_subscriber_machine import CONFIG, ROOT, STOCK, networks
 from relaycast_pallets import Panic, Policies, SubscribedKey
 from relaycast_pallets.subscriber.cache_limit import CachedSize, nearest

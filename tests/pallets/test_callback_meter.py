@@ -9,6 +9,9 @@ import msgspec
 import pytest
 
 from pallets.block_vectors import (
+    ALPHA,
+    BETA,
+    PUBLIC,
     SMALL,
     A,
     About,
@@ -22,6 +25,8 @@ from pallets.block_vectors import (
     deleted,
     event_names,
     of_bytes,
+    path_key,
+    staircase,
     told,
 )
 from pallets.subscriber_invariants import (
@@ -29,7 +34,7 @@ from pallets.subscriber_invariants import (
     all_hold,
     nothing_is_lost,
 )
-from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, K, World, path_key, staircase
+from pallets.subscriber_world import MOCK, K, World
 from pallets.weighing_world import WeighingRecorder, WeighingWorld, micros
 from relaycast_pallets import (
     CallbackOverweight,

@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
+from pallets.block_vectors import ALPHA, BETA, PUBLIC, keys
 from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact, nothing_is_lost
-from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, Block, World, keys
+from pallets.subscriber_world import MOCK, Block, World
 from relaycast_pallets import Origin, Policies, State
 from relaycast_pallets.subscriber.counted_nodes import CountedNodes
 from relaycast_pallets.subscriber.node_cache import marked_placements

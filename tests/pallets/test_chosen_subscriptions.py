@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from pallets.subscriber_world import ALPHA, BETA, GAMMA, MOCK, K, Recorder, World
+from pallets.block_vectors import ALPHA, BETA, GAMMA
+from pallets.subscriber_world import MOCK, K, Recorder, World
 from relaycast_pallets import BadOrigin, Origin, SubscribedKey
 from relaycast_pallets.subscriber.errors import SubscriptionsFixed, SubscriptionsFull
 from relaycast_pallets.subscriber.events import KeysSubscribed, KeysUnsubscribed

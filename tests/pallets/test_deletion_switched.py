@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from pallets.subscriber_world import ALPHA, K, World
+from pallets.block_vectors import ALPHA
+from pallets.subscriber_world import K, World
 from pallets.told_world import TOLD, bits, clear_root, told_world
 from relaycast_pallets import Policies
 from relaycast_pallets.subscriber.told_keys import migrate_delivered

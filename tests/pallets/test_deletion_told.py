@@ -9,6 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pallets.block_vectors import (
+    ALPHA,
+    BETA,
+    PUBLIC,
     SMALL,
     A,
     About,
@@ -24,6 +27,7 @@ from pallets.block_vectors import (
     keys,
     of_bytes,
     path_key,
+    staircase,
     stopped_at,
     told,
 )
@@ -35,7 +39,7 @@ from pallets.subscriber_mutants import (
     tell_no_deletion_without_the_trie,
     tell_where_the_old_trie_had_it,
 )
-from pallets.subscriber_world import ALPHA, BETA, FREE_READS, PUBLIC, K, Recorder, World, staircase
+from pallets.subscriber_world import FREE_READS, K, Recorder, World
 from pallets.told_world import TOLD, bits, clear_cache, told_world
 from relaycast_pallets import (
     CombinedHandlers,

@@ -2,9 +2,10 @@
 
 import pytest
 
+from pallets.block_vectors import ALPHA, BETA, path_key, staircase
 from pallets.subscriber_invariants import callbacks_within_the_limit
 from pallets.subscriber_mutants import count_no_deletions
-from pallets.subscriber_world import ALPHA, BETA, K, path_key, staircase
+from pallets.subscriber_world import K
 from pallets.told_world import TOLD
 from pallets.weighing_world import WeighingWorld, micros
 from relaycast_pallets import CallbackBeyondLimit

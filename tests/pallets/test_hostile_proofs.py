@@ -2,12 +2,8 @@
 
 import pytest
 
-from pallets.subscriber_world import (
-    ALPHA,
-    World,
-    keys,
-    meter,
-)
+from pallets.block_vectors import ALPHA, keys
+from pallets.subscriber_world import World, meter
 from relaycast_pallets import (
     ProcessingMode,
     PublishedEntry,

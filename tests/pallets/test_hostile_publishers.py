@@ -2,9 +2,10 @@
 
 import pytest
 
+from pallets.block_vectors import ALPHA, BETA, OTHER_PUBLIC, PUBLIC, keys, path_key, staircase
 from pallets.lying_collators import SEED, SITUATIONS, Situation, subscribed_world, update, verdict
 from pallets.subscriber_invariants import ChangesTold, all_hold
-from pallets.subscriber_world import ALPHA, BETA, OTHER_PUBLIC, PUBLIC, Block, World, keys, path_key, staircase
+from pallets.subscriber_world import Block, World
 from relaycast_pallets import (
     ValidationOutcome,
 )

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pallets.block_vectors import ALPHA
 from pallets.subscriber_invariants import refused
-from pallets.subscriber_world import ALPHA, SUBSCRIBER, K, World
+from pallets.subscriber_world import SUBSCRIBER, K, World
 from relaycast_pallets import CumulusSixths, Floor, ParachainInherentData, Policies, Remaining
 from relaycast_pallets.frame.typed_storage import storage_prefix
 from relaycast_pallets.frame.well_known_keys import (

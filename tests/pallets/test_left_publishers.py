@@ -2,7 +2,8 @@
 
 import pytest
 
-from pallets.subscriber_world import ALPHA, BETA, MOCK, PUBLIC, K, World, following
+from pallets.block_vectors import ALPHA, BETA, PUBLIC
+from pallets.subscriber_world import MOCK, K, World, following
 from relaycast_pallets import NoCachedNodes, Origin, Policies
 from relaycast_pallets.subscriber.policies import NoCache
 from relaycast_xcm.primitives import ParaId, Weight

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pallets.subscriber_world import key, keys, path_key
+from pallets.block_vectors import key, keys, path_key
 from relaycast_pallets import SubscribedKey
 from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements, net_moves
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths

@@ -18,10 +18,11 @@ from pallets.block_vectors import (
     C,
     SmallNetwork,
     costs,
+    keys,
     of_bytes,
     path_key,
 )
-from pallets.subscriber_world import MOCK, PLENTY, World, keys
+from pallets.subscriber_world import MOCK, PLENTY, World
 from relaycast_pallets import MAX_NODE_BYTES, Policies
 from relaycast_pallets.subscriber.policies import (
     Advanced,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pallets.block_vectors import key, keys, path_key, staircase
 from pallets.subscriber_invariants import hashed_path
-from pallets.subscriber_world import key, keys, path_key, staircase
 from pallets.test_node_cache import built
 from relaycast_pallets import SubscribedKey, TrieDepthExceeded
 from relaycast_pallets.subscriber.node_cache import marked_placements

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pallets.block_vectors import ALPHA, BETA, keys, path_key, staircase
 from pallets.subscriber_invariants import (
     ChangesTold,
     all_hold,
@@ -19,7 +20,7 @@ from pallets.subscriber_invariants import (
     one_pass_in_both_modes,
     proof_is_what_was_read,
 )
-from pallets.subscriber_world import ALPHA, BETA, Block, World, keys, path_key, staircase
+from pallets.subscriber_world import Block, World
 from pallets.upgrade_mutants import (
     PATCH,
     charge_as_before,

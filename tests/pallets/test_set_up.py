@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from pallets.subscriber_world import ALPHA, World, path_key, staircase
+from pallets.block_vectors import ALPHA, path_key, staircase
+from pallets.subscriber_world import World
 from relaycast_pallets import (
     LARGEST_BRANCH_BYTES,
     POLKADOT,

@@ -6,20 +6,9 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
+from pallets.block_vectors import ALPHA, BETA, OTHER_PUBLIC, PUBLIC, path_key, staircase
 from pallets.subscriber_invariants import cache_is_exact
-from pallets.subscriber_world import (
-    ALPHA,
-    BETA,
-    MOCK,
-    OTHER_PUBLIC,
-    PUBLIC,
-    K,
-    World,
-    disabled,
-    following,
-    path_key,
-    staircase,
-)
+from pallets.subscriber_world import MOCK, K, World, disabled, following
 from relaycast_pallets import (
     BadOrigin,
     DataProcessed,

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from long_hauls import soak
+from pallets.block_vectors import ALPHA, BETA, OTHER_PUBLIC, PUBLIC, keys, path_key
 from pallets.subscriber_invariants import ChangesTold, Settled, all_hold, nothing_is_lost, slack_of
-from pallets.subscriber_world import ALPHA, BETA, MOCK, OTHER_PUBLIC, PUBLIC, World, keys, path_key
+from pallets.subscriber_world import MOCK, World
 from relaycast_pallets import Origin, Panic, ParachainInherentData, Policies, SubscribedKey, Subscriber
 from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_pallets.subscriber import storage as subscriber_storage

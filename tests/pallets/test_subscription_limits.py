@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from pallets.subscriber_world import ALPHA, BETA, GAMMA, MOCK, K, Recorder, World, key, keys
+from pallets.block_vectors import ALPHA, BETA, GAMMA, key, keys
+from pallets.subscriber_world import MOCK, K, Recorder, World
 from pallets.test_chosen_subscriptions import ROOT, Choosing
 from relaycast_pallets import Policies, SubscribedKey, Subscriber, SubscriberConfig
 from relaycast_pallets.subscriber import pallet as subscriber_pallet

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from pallets.subscriber_world import ALPHA, World, keys, meter
+from pallets.block_vectors import ALPHA, keys
+from pallets.subscriber_world import World, meter
 from relaycast_pallets import Panic, ProcessingMode, TrackedProof, process_proof
 from relaycast_trie import MemoryDB, RootMismatch, StorageProof
 

@@ -10,8 +10,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
+from pallets.block_vectors import ALPHA, PUBLIC
 from pallets.subscriber_invariants import ChangesTold, Settled, all_hold, nothing_is_lost
-from pallets.subscriber_world import ALPHA, PUBLIC
 from pallets.test_subscriber_machine import CONFIG, PUBLISHERS, STOCK, Network, networks, publishers, some_keys
 from pallets.weighing_world import WeighingWorld
 from relaycast_pallets import Policies, SubscribedKey

@@ -1,6 +1,7 @@
 """A world whose reader was told of keys, and what its item says of them."""
 
-from pallets.subscriber_world import ALPHA, World, following
+from pallets.block_vectors import ALPHA
+from pallets.subscriber_world import World, following
 from relaycast_pallets import Origin, Policies
 from relaycast_pallets.subscriber.policies import Told
 from relaycast_xcm.primitives import ParaId

@@ -7,6 +7,7 @@ import json
 import operator
 import random
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -108,6 +109,17 @@ def test_a_suite_that_is_not_whole_is_refused_in_one_line(manifest: str, suite: 
     ended = subprocess.run(command, cwd=ROOM.parent, env={}, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
     assert ended.stderr.startswith("vectors: ")
+
+
+@pytest.mark.parametrize("kept", [0, 40, 200_000])
+def test_an_archive_that_is_cut_off_is_refused_in_one_line(kept: int, tmp_path: Path) -> None:
+    room = Path(shutil.copytree(ROOM, tmp_path / ROOM.name, ignore=shutil.ignore_patterns("__pycache__")))
+    archive = room / "vectors" / spec.ARCHIVE.name
+    archive.write_bytes(archive.read_bytes()[:kept])
+    command = [sys.executable, "-S", "-m", "relaycast_spec.vectors"]
+    ended = subprocess.run(command, cwd=tmp_path, env={}, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith("vectors: suite.tar.xz is no whole suite")
 
 
 def test_the_specification_needs_the_standard_library_alone() -> None:

@@ -31,15 +31,12 @@ class CannotLookup(DispatchError, message="an address is an account id, got one 
     kind: str
 
 
-class CannotBeMeant(DispatchError):
+class CannotBeMeant(DispatchError, message="{reason}"):
     """Arguments that fit their types and make no sense together, for this ``reason``."""
 
     variant = "Other"
 
     reason: str
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 @dataclass(frozen=True, slots=True)

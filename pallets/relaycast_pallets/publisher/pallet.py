@@ -23,13 +23,10 @@ class NothingToPublish(DispatchError):
         return "expected at least one item to publish"
 
 
-class MessageTooLong(DispatchError):
+class MessageTooLong(DispatchError, message="{reason}"):
     """No message can hold the item, for this ``reason``."""
 
     reason: str
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 class ItemsSent(Event, frozen=True):

@@ -24,13 +24,10 @@ GENESIS_MILLISECONDS = 1_735_689_600_000
 """The modelled time of block 0: 1 January 2025. Block n was built n slots after it, however fast blocks come."""
 
 
-class TimestampInvalid(RelaycastError):
+class TimestampInvalid(RelaycastError, message="{reason}"):
     """The block is invalid, for this ``reason``."""
 
     reason: str
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 class Timestamp:

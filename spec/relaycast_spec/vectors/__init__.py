@@ -9,6 +9,7 @@ import json
 import sys
 import tarfile
 from collections.abc import Callable, Iterator
+from lzma import LZMAError
 from pathlib import Path
 from typing import Any
 
@@ -327,7 +328,7 @@ def shipped() -> Iterator[tuple[str, bytes]]:
     """Yield path and bytes of each file of the suite that ships with the specification, but the manifest."""
     yield README, Path(__file__).with_name(README).read_bytes()
     yield TYPES_FILE, Path(__file__).parent.with_name(TYPES_FILE).read_bytes()
-    with tarfile.open(ARCHIVE) as archive:
+    with tarfile.open(ARCHIVE, "r:xz") as archive:
         for member in archive:
             stream = archive.extractfile(member)
             assert stream is not None
@@ -378,12 +379,21 @@ def main() -> int:
     if len(sys.argv) > 2 or (sys.argv[1:] and not (Path(sys.argv[1]) / MANIFEST).is_file()):
         print("vectors: expected one folder with a suite, as relaycast vectors export writes it", file=sys.stderr)
         return 2
-    total = 0
+    place, total = Path(sys.argv[1]) if sys.argv[1:] else None, 0
     try:
-        for path, number, found in checked(Path(sys.argv[1])) if sys.argv[1:] else checked_shipped():
+        for path, number, found in checked(place) if place else checked_shipped():
             total += len(found)
             print(f"{path}: {number} vectors, {len(found)} mismatches", *(line[:2_000] for line in found[:5]), sep="\n")
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        print(f"vectors: {sys.argv[1]} is no whole suite: {type(error).__name__}: {error}", file=sys.stderr)
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        RecursionError,
+        EOFError,
+        LZMAError,
+        tarfile.TarError,
+    ) as error:
+        print(f"vectors: {place or ARCHIVE.name} is no whole suite: {type(error).__name__}: {error}", file=sys.stderr)
         return 2
     return int(total > 0)
