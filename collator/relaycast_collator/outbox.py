@@ -17,8 +17,7 @@ from relaycast_xcm import Location, Publish
 from relaycast_xcm.barriers import MAX_PUBLISH_INSTRUCTIONS
 from relaycast_xcm.checkpoint import U32, Count, DumpRow, Hash, refusing
 from relaycast_xcm.instructions import MAX_PUBLISH_VALUE_BYTES
-from relaycast_xcm.message import encode_versioned_xcm
-from relaycast_xcm.paid_message import MAX_PAID_INSTRUCTIONS, PAYMENT_INSTRUCTIONS, paid_message
+from relaycast_xcm.message import MAX_PAID_INSTRUCTIONS, PAYMENT_INSTRUCTIONS, encode_versioned_xcm, paid_message
 from relaycast_xcm.primitives import U32_MAX
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 

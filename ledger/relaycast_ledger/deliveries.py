@@ -20,7 +20,7 @@ from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import U32, Count, Dump, DumpRow, Hash, refusing
-from relaycast_xcm.outcome import Incomplete
+from relaycast_xcm.executor import Incomplete
 from relaycast_xcm.primitives import BlockNumber
 from relaycast_xcm.ump import Processed, Processing
 

@@ -21,10 +21,10 @@ from relaycast_trie import CHILD_STORAGE_PREFIX, ChildInfo, StateVersion, trie_r
 from relaycast_trie.hasher import blake2_256
 from relaycast_xcm import AllowPublishFrom, OnlyParachains, XcmExecutor
 from relaycast_xcm.broadcast import ParachainBroadcastAdapter
+from relaycast_xcm.executor import Complete, Incomplete, Outcome
 from relaycast_xcm.instructions import Instruction, Publish
 from relaycast_xcm.location import Location
 from relaycast_xcm.message import V5
-from relaycast_xcm.outcome import Complete, Incomplete, Outcome
 from relaycast_xcm.primitives import DbWeight, ParaId, Weight
 from relaycast_xcm.weigher import TEST_WEIGHTS
 from vector_fields import (

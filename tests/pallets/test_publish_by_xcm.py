@@ -33,7 +33,7 @@ from relaycast_xcm import (
 )
 from relaycast_xcm.barriers import Properties, ShouldExecute
 from relaycast_xcm.instructions import Xcm
-from relaycast_xcm.junctions import PalletInstance
+from relaycast_xcm.location import PalletInstance
 from vector_fields import Vector, VectorSource, scenario
 from yielded_vectors import yields
 

@@ -13,8 +13,8 @@ from relaycast_pallets.xcm.fungible_adapter import AccountIdConversionFailed, Fu
 from relaycast_pallets.xcm.weight_trader import CENT, EXTRINSIC_BASE, FeesToAuthor, WeightToFee
 from relaycast_trie import RelaycastError, blake2_256
 from relaycast_xcm import Asset, Location, Weight
+from relaycast_xcm.exceptions import AssetNotFound, TooExpensive
 from relaycast_xcm.registry import scale_encode
-from relaycast_xcm.xcm_error import AssetNotFound, TooExpensive
 
 HERE, TOKEN, PARA = Location.here(), Location.parachain(1_000), Location.parachain(2_000)
 PARTS = Fraction(102_826_706, 1_000_000_000)

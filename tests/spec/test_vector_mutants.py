@@ -56,7 +56,7 @@ MUTANTS: dict[str, tuple[str, str, Patch]] = {
     "payment is looked for in six instructions": ("xcm", "barriers", ("relaycast_xcm.barriers.PAID_PREFIX", 6)),
     "three assets may be withdrawn": ("xcm", "barriers", ("relaycast_xcm.barriers.MAX_ASSETS_FOR_BUY_EXECUTION", 3)),
     "parachain 2000 is among the system parachains": (
-        "xcm", "barriers", ("relaycast_xcm.filters.LOWEST_PUBLIC_ID", 2_001)
+        "xcm", "barriers", ("relaycast_xcm.barriers.LOWEST_PUBLIC_ID", 2_001)
     ),
 }  # fmt: skip
 """Faults by name, each with the vectors that catch it and the constant or function that is wrong."""
@@ -74,7 +74,7 @@ def swapped(first: str, second: str) -> Callable[[pytest.MonkeyPatch], None]:
     """Return a patch that lets two registers of the executor change places."""
 
     def patch(monkeypatch: pytest.MonkeyPatch) -> None:
-        from relaycast_xcm.machine import Machine  # noqa: PLC0415
+        from relaycast_xcm.executor import Machine  # noqa: PLC0415
 
         left, right = getattr(Machine, first), getattr(Machine, second)
         monkeypatch.setattr(Machine, first, right)
@@ -90,7 +90,7 @@ def test_an_appendix_that_runs_before_the_error_handler_is_caught(monkeypatch: p
 
 
 def test_a_handler_whose_weight_is_not_given_back_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("relaycast_xcm.machine.Machine._drop_error_handler", lambda _: None)
+    monkeypatch.setattr("relaycast_xcm.executor.Machine._drop_error_handler", lambda _: None)
     assert "xcm/execution/handler-unused" in failing("xcm", "executions")
 
 

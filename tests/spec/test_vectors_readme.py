@@ -17,7 +17,7 @@ from relaycast_trie import EMPTY_ROOT
 from relaycast_xcm import exceptions
 from relaycast_xcm.exceptions import ProcessMessageError
 from relaycast_xcm.instructions import INSTRUCTION_NAMES, PUBLISH_INDEX
-from relaycast_xcm.junctions import JUNCTION
+from relaycast_xcm.location import JUNCTION
 from relaycast_xcm.primitives import DbWeight, Weight
 
 PAGE = resources.files("relaycast_spec.vectors").joinpath("README.md").read_text(encoding="utf-8")

@@ -33,9 +33,9 @@ from relaycast_xcm import (
     XcmExecutor,
 )
 from relaycast_xcm.broadcast import ParachainBroadcastAdapter
-from relaycast_xcm.junctions import AccountId32, Parachain
+from relaycast_xcm.executor import Complete, Incomplete
+from relaycast_xcm.location import AccountId32, Parachain
 from relaycast_xcm.message import V5
-from relaycast_xcm.outcome import Complete, Incomplete
 from relaycast_xcm.primitives import ParaId
 from relaycast_xcm.weigher import Weigher
 from vector_fields import Hash, Hex, ParaNumber, U32Number, Vector, VectorWeight, hexed, plain_json, unhexed

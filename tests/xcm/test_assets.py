@@ -34,9 +34,16 @@ from relaycast_xcm import (
     XcmExecutor,
     assets,
 )
-from relaycast_xcm.assets import All, AllCounted, AllOfCounted
-from relaycast_xcm.holding import BYTES_PER_MB, MAX_ASSETS_INTO_HOLDING, REF_TIME_PER_SECOND, Holding
-from relaycast_xcm.xcm_error import (
+from relaycast_xcm.assets import (
+    BYTES_PER_MB,
+    MAX_ASSETS_INTO_HOLDING,
+    REF_TIME_PER_SECOND,
+    All,
+    AllCounted,
+    AllOfCounted,
+    Holding,
+)
+from relaycast_xcm.exceptions import (
     AssetNotFound,
     BadOrigin,
     FailedToTransactAsset,

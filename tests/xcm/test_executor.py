@@ -51,10 +51,7 @@ from relaycast_xcm import (
     XcmExecutor,
     publisher_of,
 )
-from relaycast_xcm.message import V5
-from relaycast_xcm.primitives import U64_MAX
-from relaycast_xcm.weigher import TEST_WEIGHTS, WESTEND_WEIGHTS
-from relaycast_xcm.xcm_error import (
+from relaycast_xcm.exceptions import (
     XCM_ERRORS,
     Barrier,
     ExceedsStackLimit,
@@ -62,6 +59,9 @@ from relaycast_xcm.xcm_error import (
     WeightNotComputable,
     XcmError,
 )
+from relaycast_xcm.message import V5
+from relaycast_xcm.primitives import U64_MAX
+from relaycast_xcm.weigher import TEST_WEIGHTS, WESTEND_WEIGHTS
 from vector_fields import VectorSource, VectorWeight, hexed, scenario
 from xcm.in_memory import PublisherUnknown, Store
 from xcm.message_vectors import (

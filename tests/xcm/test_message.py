@@ -73,7 +73,7 @@ from relaycast_xcm import (
     decode_versioned_xcm,
     encode_versioned_xcm,
 )
-from relaycast_xcm.junctions import (
+from relaycast_xcm.location import (
     AtLeastProportion,
     BodyIndex,
     BodyName,

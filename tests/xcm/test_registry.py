@@ -25,8 +25,7 @@ from relaycast_xcm import (
 )
 from relaycast_xcm.assets import ASSETS
 from relaycast_xcm.message import WEIGHT
-from relaycast_xcm.registry import full_name, scale_decode, scale_encode, types
-from relaycast_xcm.registry_values import RegistryMismatch, is_known
+from relaycast_xcm.registry import RegistryMismatch, full_name, is_known, scale_decode, scale_encode, types
 from shared_vectors import Case, unhex
 from xcm.xcm_strategies import asset_lists, hashes, locations, messages, publishes, u32, weights
 from xcm.xcm_vectors import vectors_of

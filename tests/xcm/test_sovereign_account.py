@@ -16,7 +16,7 @@ from relaycast_xcm import (
     Plurality,
     sovereign_account,
 )
-from relaycast_xcm.junctions import BodyName, BodyVoice
+from relaycast_xcm.location import BodyName, BodyVoice
 
 ALICE = bytes([1]) * 32
 INSIDE = Parachain(1_111)

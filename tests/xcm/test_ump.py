@@ -42,9 +42,9 @@ from relaycast_xcm import (
     XcmExecutor,
 )
 from relaycast_xcm.checkpoint import CheckpointRefused
+from relaycast_xcm.exceptions import WeightNotComputable
 from relaycast_xcm.ump import UpwardDump, WaitingDump
 from relaycast_xcm.weigher import TEST_WEIGHTS
-from relaycast_xcm.xcm_error import WeightNotComputable
 from xcm.in_memory import PublisherUnknown, Store
 
 A, B, C = ParaId(1_000), ParaId(1_001), ParaId(3_000)

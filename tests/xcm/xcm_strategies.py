@@ -49,7 +49,7 @@ from relaycast_xcm import (
     assets,
 )
 from relaycast_xcm.instructions import AssetsResponse, NullResponse, VersionResponse
-from relaycast_xcm.junctions import (
+from relaycast_xcm.location import (
     AtLeastProportion,
     BodyIndex,
     BodyName,

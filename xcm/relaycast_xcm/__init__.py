@@ -3,7 +3,6 @@
 This room declares what it asks of a pallet (``PublisherHandler``, ``AssetHandler``) and knows none.
 """
 
-from relaycast_xcm.annotate import Annotation, annotate
 from relaycast_xcm.assets import (
     All,
     AllCounted,
@@ -11,9 +10,16 @@ from relaycast_xcm.assets import (
     AllOfCounted,
     Asset,
     AssetFilter,
+    AssetHandler,
     Assets,
+    AssetTrap,
     Definite,
+    FixedRateTrader,
     Fungible,
+    NoAssets,
+    NoTrader,
+    NoTrap,
+    WeightTrader,
     Wild,
     WildFungibility,
     assets,
@@ -24,7 +30,15 @@ from relaycast_xcm.barriers import (
     AllowPublishFrom,
     AllowTopLevelPaidExecutionFrom,
     AllowUnpaidExecutionFrom,
+    AnyOf,
     BarrierChain,
+    Equals,
+    Everything,
+    IsChildSystemParachain,
+    IsInVec,
+    LocationFilter,
+    Nothing,
+    OnlyParachains,
     Properties,
     ShouldExecute,
     TakeWeightCredit,
@@ -41,37 +55,32 @@ from relaycast_xcm.broadcast import (
 from relaycast_xcm.codec import MAX_INSTRUCTIONS_TO_DECODE, MAX_XCM_DECODE_DEPTH, Json, Span
 from relaycast_xcm.exceptions import (
     BadFormat,
+    BadOrigin,
     BoundExceeded,
     CapacityExceeded,
     Corrupt,
     MessageTooLarge,
     MoreMessagesThanPermitted,
     NoBarrierAllows,
+    NoPermission,
     Overweight,
     ProcessMessageError,
+    PublishFailed,
     StackLimitReached,
     TooDeep,
     TooManyInstructions,
     TotalSizeExceeded,
+    Unimplemented,
     UnknownVariant,
     Unsupported,
     UnsupportedVariant,
     UnsupportedVersion,
     UpwardQueueError,
+    WeightLimitReached,
+    XcmError,
     Yield,
 )
-from relaycast_xcm.executor import XcmExecutor
-from relaycast_xcm.filters import (
-    AnyOf,
-    Equals,
-    Everything,
-    IsChildSystemParachain,
-    IsInVec,
-    LocationFilter,
-    Nothing,
-    OnlyParachains,
-)
-from relaycast_xcm.holding import AssetHandler, AssetTrap, FixedRateTrader, NoAssets, NoTrader, NoTrap, WeightTrader
+from relaycast_xcm.executor import Complete, Error, Incomplete, InstructionError, Outcome, XcmExecutor
 from relaycast_xcm.instructions import (
     INSTRUCTION_NAMES,
     MAX_PUBLISH_VALUE_BYTES,
@@ -100,7 +109,7 @@ from relaycast_xcm.instructions import (
     WithdrawAsset,
     Xcm,
 )
-from relaycast_xcm.junctions import (
+from relaycast_xcm.location import (
     AccountId32,
     AccountIndex64,
     AccountKey20,
@@ -110,26 +119,30 @@ from relaycast_xcm.junctions import (
     GeneralIndex,
     GeneralKey,
     GlobalConsensus,
+    Interior,
     Junction,
+    Location,
     NetworkId,
     NetworkName,
     OnlyChild,
     PalletInstance,
     Parachain,
     Plurality,
+    parachain_account,
+    sovereign_account,
 )
-from relaycast_xcm.location import Interior, Location
 from relaycast_xcm.message import (
     DEFAULT_FLAVOUR,
+    MAX_PAID_INSTRUCTIONS,
     V5,
+    Annotation,
     XcmCodec,
     XcmFlavour,
+    annotate,
     decode_versioned_xcm,
     encode_versioned_xcm,
+    paid_message,
 )
-from relaycast_xcm.outcome import Complete, Error, Incomplete, InstructionError, Outcome
-from relaycast_xcm.paid_message import MAX_PAID_INSTRUCTIONS, paid_message
-from relaycast_xcm.polkadot_weights import POLKADOT_WEIGHTS
 from relaycast_xcm.primitives import (
     LOWEST_PUBLIC_ID,
     PARITY_DB,
@@ -142,7 +155,6 @@ from relaycast_xcm.primitives import (
     Weight,
     WeightMeter,
 )
-from relaycast_xcm.sovereign_account import parachain_account, sovereign_account
 from relaycast_xcm.ump import (
     POLKADOT_LIMITS,
     OverweightEnqueued,
@@ -153,15 +165,7 @@ from relaycast_xcm.ump import (
     UpwardMessage,
     UpwardMessageQueue,
 )
-from relaycast_xcm.weigher import TEST_WEIGHTS, WESTEND_WEIGHTS, PublishWeight, Weigher
-from relaycast_xcm.xcm_error import (
-    BadOrigin,
-    NoPermission,
-    PublishFailed,
-    Unimplemented,
-    WeightLimitReached,
-    XcmError,
-)
+from relaycast_xcm.weigher import POLKADOT_WEIGHTS, TEST_WEIGHTS, WESTEND_WEIGHTS, PublishWeight, Weigher
 
 __all__ = [
     "DEFAULT_FLAVOUR",

@@ -1,12 +1,10 @@
-"""Barriers: which messages may run, decided before any instruction does (xcm-builder ``ShouldExecute``).
+"""Filters and barriers: which locations are meant (``Contains<Location>``), and which messages run (``ShouldExecute``).
 
 A barrier returns the message as it shall run, or raises the ``ProcessMessageError`` that says why it shall not. In a
 chain the first barrier that allows wins and later ones are not asked.
 """
 
-# ruff: noqa: ARG002 - every barrier takes the protocol's arguments
-
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -20,7 +18,6 @@ from relaycast_xcm.exceptions import (
     StackLimitReached,
     Unsupported,
 )
-from relaycast_xcm.filters import LocationFilter
 from relaycast_xcm.instructions import (
     BuyExecution,
     ClearOrigin,
@@ -34,8 +31,117 @@ from relaycast_xcm.instructions import (
     WithdrawAsset,
     Xcm,
 )
-from relaycast_xcm.location import Location
-from relaycast_xcm.primitives import Weight
+from relaycast_xcm.location import Location, Parachain
+from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, Weight
+
+
+class LocationFilter(Protocol):
+    """Says of a location whether it is meant."""
+
+    def contains(self, location: Location) -> bool: ...
+
+
+class Everything:
+    """Every location."""
+
+    __slots__ = ()
+
+    def contains(self, location: Location) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return "Everything()"
+
+
+class Nothing:
+    """No location."""
+
+    __slots__ = ()
+
+    def contains(self, location: Location) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "Nothing()"
+
+
+class Equals:
+    """One location; a parachain may be given by its number alone."""
+
+    __slots__ = ("location",)
+
+    def __init__(self, location: Location | int) -> None:
+        self.location = Location.parachain(location) if isinstance(location, int) else location
+
+    def contains(self, location: Location) -> bool:
+        return location == self.location
+
+    def __repr__(self) -> str:
+        return f"Equals({self.location})"
+
+
+class OnlyParachains:
+    """The relay chain's own parachains: exactly ``Parachain(id)``, nothing inside one and no sibling (Westend)."""
+
+    __slots__ = ()
+
+    def contains(self, location: Location) -> bool:
+        return location.parents == 0 and len(location.interior) == 1 and isinstance(location.interior[0], Parachain)
+
+    def __repr__(self) -> str:
+        return "OnlyParachains()"
+
+
+class IsChildSystemParachain:
+    """The relay chain's own parachains with an id below 2,000 (polkadot-sdk xcm-builder)."""
+
+    __slots__ = ()
+
+    def contains(self, location: Location) -> bool:
+        return OnlyParachains().contains(location) and _para(location) < LOWEST_PUBLIC_ID
+
+    def __repr__(self) -> str:
+        return "IsChildSystemParachain()"
+
+
+class IsInVec:
+    """The locations of a list."""
+
+    __slots__ = ("locations",)
+
+    def __init__(self, locations: Iterable[Location | int]) -> None:
+        self.locations = frozenset(Location.parachain(item) if isinstance(item, int) else item for item in locations)
+
+    def contains(self, location: Location) -> bool:
+        return location in self.locations
+
+    def __repr__(self) -> str:
+        return f"IsInVec({', '.join(sorted(map(str, self.locations)))})"
+
+
+class AnyOf:
+    """What any of some filters contains."""
+
+    __slots__ = ("filters",)
+
+    def __init__(self, *filters: LocationFilter) -> None:
+        self.filters = filters
+
+    def contains(self, location: Location) -> bool:
+        return any(inner.contains(location) for inner in self.filters)
+
+    def __repr__(self) -> str:
+        return f"AnyOf({', '.join(map(repr, self.filters))})"
+
+
+def _para(location: Location) -> int:
+    junction = location.interior[0]
+    assert isinstance(junction, Parachain), "INVARIANT: asked only of what OnlyParachains contains"
+    return junction.id
+
+
+# ruff: noqa: ARG002 - every barrier takes the protocol's arguments
+
 
 MAX_PUBLISH_INSTRUCTIONS = 16
 """``Publish`` instructions that a message executed without payment may have (Westend)."""

@@ -10,11 +10,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from relaycast_trie.exceptions import RelaycastError
-from relaycast_xcm.filters import LocationFilter
-from relaycast_xcm.junctions import Parachain
-from relaycast_xcm.location import Location
+from relaycast_xcm.barriers import LocationFilter
+from relaycast_xcm.exceptions import BadOrigin, NoPermission, PublishFailed, XcmError
+from relaycast_xcm.location import Location, Parachain
 from relaycast_xcm.primitives import ParaId
-from relaycast_xcm.xcm_error import BadOrigin, NoPermission, PublishFailed, XcmError
 
 
 class BroadcastHandler(Protocol):

@@ -1,4 +1,6 @@
-"""What can be wrong with a message before it runs: bytes, barriers and queues; ``xcm_error`` has what goes wrong later.
+"""Why a message does not run, or fails while it runs.
+
+Before it runs: bytes, barriers and queues.
 
 ::
 
@@ -18,7 +20,12 @@
     └── UpwardQueueError           why a queue does not accept a message (runtime-parachains ``AcceptanceCheckErr``)
         ├── MoreMessagesThanPermitted  MessageTooLarge
         └── CapacityExceeded  TotalSizeExceeded
+
+While it runs: the errors of XCM V5 (``XcmError``), each with its index, and ``PublishFailed`` of RFC-0160. ``Trapped``
+is V5's ``Trap``, named apart from the instruction. The drafts publish no index for ``PublishFailed``: it has none here.
 """
+
+from typing import Any, ClassVar
 
 from relaycast_trie.exceptions import CodecError, RelaycastError
 from relaycast_xcm.primitives import ParaId, Weight
@@ -188,3 +195,89 @@ class TotalSizeExceeded(
     para: ParaId
     total_bytes: int
     limit: int
+
+
+class XcmError(RelaycastError):
+    """An instruction, or the message as a whole, failed."""
+
+    index: ClassVar[int | None] = None
+
+    def __init_subclass__(cls, *, index: int | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.index = index
+
+    @property
+    def name(self) -> str:
+        """The variant of upstream's enum."""
+        return type(self).__name__
+
+
+def _v5(name: str, index: int, message: str) -> type[XcmError]:
+    return type(name, (XcmError,), {"__doc__": message, "__module__": __name__}, index=index)
+
+
+Overflow = _v5("Overflow", 0, "An arithmetic overflow.")
+Unimplemented = _v5("Unimplemented", 1, "The instruction is intentionally not implemented.")
+UntrustedReserveLocation = _v5(
+    "UntrustedReserveLocation", 2, "The origin is not trusted to hold the assets in reserve."
+)
+UntrustedTeleportLocation = _v5("UntrustedTeleportLocation", 3, "The origin is not trusted to teleport the assets.")
+LocationFull = _v5("LocationFull", 4, "The location has no room for more junctions.")
+LocationNotInvertible = _v5("LocationNotInvertible", 5, "The location has no inverse.")
+BadOrigin = _v5("BadOrigin", 6, "The origin is absent or not one that the instruction accepts.")
+InvalidLocation = _v5("InvalidLocation", 7, "The location is not valid where it is used.")
+AssetNotFound = _v5("AssetNotFound", 8, "The asset is not handled here.")
+FailedToTransactAsset = _v5("FailedToTransactAsset", 9, "The asset could not be moved.")
+NotWithdrawable = _v5("NotWithdrawable", 10, "The asset cannot be withdrawn.")
+LocationCannotHold = _v5("LocationCannotHold", 11, "The location cannot hold assets.")
+ExceedsMaxMessageSize = _v5("ExceedsMaxMessageSize", 12, "The message is longer than its transport allows.")
+DestinationUnsupported = _v5("DestinationUnsupported", 13, "The destination cannot be reached by this transport.")
+Transport = _v5("Transport", 14, "The transport failed.")
+Unroutable = _v5("Unroutable", 15, "The destination has no route.")
+UnknownClaim = _v5("UnknownClaim", 16, "There is nothing to claim under this ticket.")
+FailedToDecode = _v5("FailedToDecode", 17, "A call or value in the message does not decode.")
+MaxWeightInvalid = _v5("MaxWeightInvalid", 18, "The call weighs more than the message says.")
+NotHoldingFees = _v5("NotHoldingFees", 19, "Holding does not have the fees.")
+TooExpensive = _v5("TooExpensive", 20, "The fees do not pay for the weight.")
+ExpectationFalse = _v5("ExpectationFalse", 22, "An expectation does not hold.")
+PalletNotFound = _v5("PalletNotFound", 23, "The pallet is not there.")
+NameMismatch = _v5("NameMismatch", 24, "The pallet has another name.")
+VersionIncompatible = _v5("VersionIncompatible", 25, "The pallet has an incompatible version.")
+HoldingWouldOverflow = _v5("HoldingWouldOverflow", 26, "Holding has no room for more assets.")
+ExportError = _v5("ExportError", 27, "The message cannot be exported.")
+ReanchorFailed = _v5("ReanchorFailed", 28, "A location cannot be seen from the destination.")
+NoDeal = _v5("NoDeal", 29, "No exchange on these terms.")
+FeesNotMet = _v5("FeesNotMet", 30, "The delivery fees are not met.")
+LockError = _v5("LockError", 31, "An asset cannot be locked or unlocked.")
+NoPermission = _v5("NoPermission", 32, "The origin is not allowed to do this.")
+Unanchored = _v5("Unanchored", 33, "The consensus is not anchored to this one.")
+NotDepositable = _v5("NotDepositable", 34, "The asset cannot be deposited.")
+TooManyAssets = _v5("TooManyAssets", 35, "More assets than are handled.")
+UnhandledXcmVersion = _v5("UnhandledXcmVersion", 36, "The message has a version that is not handled.")
+Barrier = _v5("Barrier", 38, "The barrier does not allow the message.")
+WeightNotComputable = _v5("WeightNotComputable", 39, "The weight of the message cannot be told.")
+ExceedsStackLimit = _v5("ExceedsStackLimit", 40, "The message has more instructions than the weigher allows.")
+
+
+class Trapped(XcmError, index=21, message="the message asked to fail with code {code}"):
+    """The message asked to fail with ``code``."""
+
+    code: int
+
+    @property
+    def name(self) -> str:
+        return "Trap"
+
+
+class WeightLimitReached(XcmError, index=37, message="the message weighs {required}, more than its limit"):
+    """The message weighs ``required``, more than its limit."""
+
+    required: Weight
+
+
+class PublishFailed(XcmError):
+    """The broadcaster refused the publication; its own error is the cause."""
+
+
+XCM_ERRORS: dict[int, type[XcmError]] = {cls.index: cls for cls in XcmError.__subclasses__() if cls.index is not None}
+"""Every error of V5 by its index."""

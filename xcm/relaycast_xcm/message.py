@@ -11,7 +11,7 @@ import msgspec
 
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import encode_compact, encode_u32
-from relaycast_xcm.assets import ASSET, ASSET_FILTER, ASSETS
+from relaycast_xcm.assets import ASSET, ASSET_FILTER, ASSETS, AllCounted, Asset, Wild
 from relaycast_xcm.codec import (
     BYTES,
     BYTES_32,
@@ -22,10 +22,15 @@ from relaycast_xcm.codec import (
     Blob,
     Codec,
     Json,
+    ListOf,
+    Optional,
+    Span,
+    Struct,
+    Tagged,
     XcmReader,
+    read_items,
     wrong,
 )
-from relaycast_xcm.compound import ListOf, Optional, Struct, Tagged, read_items
 from relaycast_xcm.exceptions import BoundExceeded, UnsupportedVersion
 from relaycast_xcm.instructions import (
     INSTRUCTION_NAMES,
@@ -259,3 +264,69 @@ def encode_versioned_xcm(message: Sequence[Instruction], *, codec: XcmCodec = V5
 def decode_versioned_xcm(data: bytes, *, codec: XcmCodec = V5) -> Xcm:
     """Return the message that ``data`` holds; ``CodecError`` when it holds none."""
     return codec.decode(data)
+
+
+BYTES_PER_LINE = 16
+
+
+class Annotation(msgspec.Struct, frozen=True):
+    """The ``spans`` of some bytes, in order and without gaps, and their ``message``.
+
+    Where the bytes go wrong there is no message but an ``error``, met at ``error_path``.
+    """
+
+    spans: tuple[Span, ...]
+    message: Xcm | None
+    error: CodecError | None = None
+    error_path: str = ""
+
+    def lines(self) -> list[str]:
+        """Return one line for each span, long ones broken: offset, bytes, meaning."""
+        shown = [line for span in self.spans for line in _lines_of(span)]
+        if self.error is not None:
+            shown.append(f"{self.error.offset:06x}  {'':<{3 * BYTES_PER_LINE}} {self.error_path}: {self.error}")
+        return shown
+
+
+def annotate(data: bytes, *, codec: XcmCodec = V5) -> Annotation:
+    """Return what each byte of a ``VersionedXcm`` means; wrong bytes are told, not raised."""
+    spans: list[Span] = []
+    reader = XcmReader(data, spans=spans)
+    try:
+        message = codec.read(reader)
+        reader.done()
+    except CodecError as error:
+        return Annotation(tuple(spans), None, error, reader.here())
+    return Annotation(tuple(spans), message)
+
+
+def _lines_of(span: Span) -> list[str]:
+    rows = [span.data[at : at + BYTES_PER_LINE] for at in range(0, len(span.data), BYTES_PER_LINE)]
+    texts = [span.meaning] + [""] * (len(rows) - 1)
+    offsets = range(span.offset, span.offset + len(span.data), BYTES_PER_LINE)
+    return [
+        f"{at:06x}  {row.hex(' '):<{3 * BYTES_PER_LINE}} {text}".rstrip()
+        for at, row, text in zip(offsets, rows, texts, strict=True)
+    ]
+
+
+PAYMENT_INSTRUCTIONS = 3
+"""Instructions that stand before those which are paid for."""
+
+REFUND_INSTRUCTIONS = 2
+"""Instructions of the appendix."""
+
+MAX_PAID_INSTRUCTIONS = MAX_INSTRUCTIONS_TO_DECODE - PAYMENT_INSTRUCTIONS - REFUND_INSTRUCTIONS
+"""Instructions that one message can pay for: a receiver decodes 100, nested ones counted."""
+
+
+def paid_message(instructions: Sequence[Instruction], *, fees: int, account: Location) -> Xcm:
+    """Return a message that pays up to ``fees`` planck from ``account`` and executes ``instructions``.
+
+    ``ValueError`` for more than ``MAX_PAID_INSTRUCTIONS`` of them.
+    """
+    if len(instructions) > MAX_PAID_INSTRUCTIONS:
+        raise ValueError(f"a message pays for at most {MAX_PAID_INSTRUCTIONS} instructions, got {len(instructions)}")
+    payment = Asset.fungible(Location.here(), fees)
+    refund = (RefundSurplus(), DepositAsset(Wild(AllCounted(1)), account))
+    return (WithdrawAsset((payment,)), BuyExecution(payment, None), SetAppendix(refund), *instructions)

@@ -1,16 +1,21 @@
-"""The types of pub-sub for py-scale-codec: its users decode and encode what parachains publish and subscribe to.
+"""Values of registry types as JSON: what fits a type, and where something does not.
 
-``registry.json`` has the format of that library. A variant of the type ``NotRead``, which no registry defines, fails
-there as it does here: it is known by name and not read. The functions here are stricter than the library: a value fits
-its type, and bytes are read from the first to the last, in their one canonical form.
+py-scale-codec takes fields it does not know, numbers out of range and text for bytes. Here a value is held against the
+type first: every field once, every number in its range, bytes as ``0x`` hex. Whole numbers may come as decimal text,
+since JavaScript rounds large ones.
 
->>> scale_encode("TtlState", {"ValidFor": 5}).hex()
-'0105000000'
->>> scale_decode("Location", bytes.fromhex("000100411f"))
-{'parents': 0, 'interior': {'X1': [{'Parachain': 2000}]}}
+>>> types = {"Price": {"type": "struct", "type_mapping": [["dot", "u8"], ["feeds", "Vec<u16>"]]}}
+>>> checked({"dot": "5", "feeds": [1]}, "Price", types)
+{'dot': 5, 'feeds': [1]}
+>>> checked({"dot": 256, "feeds": []}, "Price", types)
+Traceback (most recent call last):
+...
+relaycast_xcm.registry.RegistryMismatch: dot: got 256, expected a u8
 """
 
 import json
+import re
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
 from types import MappingProxyType
@@ -21,7 +26,155 @@ from scalecodec.exceptions import InvalidScaleTypeValueException
 from scalecodec.type_registry import load_type_registry_preset
 
 from relaycast_trie.exceptions import CodecError
-from relaycast_xcm.registry_values import RegistryMismatch, Types, checked, is_known
+
+Types = Mapping[str, Any]
+"""Definitions by name, as py-scale-codec takes them."""
+
+HEX_BYTES = "HexBytes"
+"""``Vec<u8>``, in JSON as ``0x`` hex: py-scale-codec's ``Bytes`` shows bytes that happen to be text as text."""
+
+NULL, NOT_READ = "Null", "NotRead"
+
+_INTEGER = re.compile(r"(?:Compact<)?([ui])(8|16|32|64|128|256)>?")
+_ARRAY = re.compile(r"\[(\w+); (\d+)\]")
+_GENERIC = re.compile(r"(Vec|Option)<(.+)>")
+SHOWN_CHARACTERS = 60
+LONGEST_NAME = 200
+"""Characters of a type: a longer one is made of too many types inside types."""
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+MISSING = _Missing()
+"""Stands for a field that is not there."""
+
+
+class RegistryMismatch(ValueError):
+    """The value at ``path`` is ``got``, where ``expected`` says what its type takes."""
+
+    def __init__(self, path: str, got: object, expected: str) -> None:
+        super().__init__(path, got, expected)
+        self.path = path
+        self.got = got
+        self.expected = expected
+
+    def __str__(self) -> str:
+        text = ascii(self.got)
+        shown = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+        return f"{self.path or 'value'}: got {shown}, expected {self.expected}"
+
+
+def is_known(type_name: str, types: Types) -> bool:
+    """Return whether ``type_name`` is a type: of the registry, a number, bytes, a truth value, or made of types."""
+    if len(type_name) > LONGEST_NAME:
+        return False
+    if type_name in types or type_name in (HEX_BYTES, "bool") or _INTEGER.fullmatch(type_name):
+        return True
+    if array := _ARRAY.fullmatch(type_name):
+        return int(array[2]) > 0 and is_known(array[1], types)
+    generic = _GENERIC.fullmatch(type_name)
+    return generic is not None and is_known(generic[2], types)
+
+
+def checked(value: Any, type_name: str, types: Types, path: str = "") -> Any:
+    """Return ``value`` as a value of the type; raises ``RegistryMismatch`` with the path of what is wrong."""
+    definition = types.get(type_name)
+    if isinstance(definition, str):
+        return checked(value, definition, types, path)
+    if definition is not None:
+        check = _struct if definition["type"] == "struct" else _variant
+        return check(value, type_name, dict(definition["type_mapping"]), types, path)
+    if array := _ARRAY.fullmatch(type_name):
+        return _array(value, array[1], int(array[2]), types, path)
+    if generic := _GENERIC.fullmatch(type_name):
+        if generic[1] == "Option" and value is None:
+            return None
+        return (_list if generic[1] == "Vec" else checked)(value, generic[2], types, path)
+    return _simple(value, type_name, path)
+
+
+def _simple(value: Any, type_name: str, path: str) -> Any:
+    """Return a value of a type that is made of no others."""
+    if integer := _INTEGER.fullmatch(type_name):
+        return _integer(value, integer, path)
+    if type_name == HEX_BYTES:
+        return _hex(value, path)
+    if type_name == "bool":
+        return _expected(isinstance(value, bool), value, path, "true or false")
+    if type_name == NULL:
+        return _expected(value is None, value, path, "nothing")
+    raise RegistryMismatch(path, value, "another variant: this one is known by name and not read")
+
+
+def _struct(value: Any, type_name: str, fields: dict[str, str], types: Types, path: str) -> dict[str, Any]:
+    named = f"an object with {', '.join(fields)}"
+    _expected(isinstance(value, dict), value, path, named)
+    for name in value:
+        if name not in fields:
+            raise RegistryMismatch(path, name, f"a field of {type_name}: {', '.join(fields)}")
+    for name, kind in fields.items():
+        if name not in value:
+            raise RegistryMismatch(
+                _below(path, name), MISSING, f"its {'bytes as 0x hex' if kind == HEX_BYTES else kind}"
+            )
+    return {name: checked(value[name], kind, types, _below(path, name)) for name, kind in fields.items()}
+
+
+def _variant(value: Any, type_name: str, variants: dict[str, str], types: Types, path: str) -> Any:
+    label, content = (value, None) if isinstance(value, str) else (None, None)
+    if isinstance(value, dict) and len(value) == 1:
+        label, content = next(iter(value.items()))
+    readable = [name for name, kind in variants.items() if kind != NOT_READ]
+    if label is None or label not in variants:
+        got = value if label is None else label
+        raise RegistryMismatch(path, got, f"a variant of {type_name}: {', '.join(readable)}")
+    inside = checked(content, variants[label], types, _below(path, label))
+    return label if variants[label] == NULL else {label: inside}
+
+
+def _list(value: Any, item: str, types: Types, path: str) -> list[Any]:
+    _expected(isinstance(value, list), value, path, f"a list of {item}")
+    return [checked(each, item, types, f"{path}[{index}]") for index, each in enumerate(value)]
+
+
+def _array(value: Any, item: str, count: int, types: Types, path: str) -> Any:
+    if item != "u8":
+        listed = _list(value, item, types, path)
+        _expected(len(listed) == count, value, path, f"{count} of {item}")
+        return listed
+    text = _hex(value, path, expected=f"{count} bytes as 0x hex")
+    _expected(len(text) == 2 + 2 * count, value, path, f"{count} bytes as 0x hex")
+    return text
+
+
+def _hex(value: Any, path: str, *, expected: str = "bytes as 0x hex") -> str:
+    is_hex = isinstance(value, str) and re.fullmatch(r"0x(?:[0-9a-fA-F]{2})*", value) is not None
+    _expected(is_hex, value, path, expected)
+    return str(value).lower()
+
+
+def _integer(value: Any, kind: re.Match[str], path: str) -> int:
+    sign, bits = kind[1], int(kind[2])
+    low, high = (-(1 << bits - 1), 1 << bits - 1) if sign == "i" else (0, 1 << bits)
+    if isinstance(value, str) and re.fullmatch(r"-?\d{1,80}", value, re.ASCII):
+        value = int(value)
+    fits = isinstance(value, int) and not isinstance(value, bool) and low <= value < high
+    _expected(fits, value, path, f"{'an' if kind[0] in ('i8', 'u8') and sign == 'i' else 'a'} {kind[0]}")
+    return int(value)
+
+
+def _expected(holds: bool, value: Any, path: str, expected: str) -> Any:
+    if not holds:
+        raise RegistryMismatch(path, value, expected)
+    return value
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
 
 VERSION_SUFFIX = "V5"
 """What the names of XCM types end with; it may be left out."""

@@ -17,20 +17,20 @@ from relaycast_xcm.checkpoint import U32, Dump, DumpRow, refusing
 from relaycast_xcm.exceptions import (
     CapacityExceeded,
     Corrupt,
+    ExceedsStackLimit,
     MessageTooLarge,
     MoreMessagesThanPermitted,
     ProcessMessageError,
     StackLimitReached,
     TotalSizeExceeded,
     Unsupported,
+    XcmError,
 )
-from relaycast_xcm.executor import XcmExecutor
+from relaycast_xcm.executor import Complete, Error, Incomplete, XcmExecutor
 from relaycast_xcm.instructions import Xcm
 from relaycast_xcm.location import Location
 from relaycast_xcm.message import V5, XcmCodec
-from relaycast_xcm.outcome import Complete, Error, Incomplete
 from relaycast_xcm.primitives import ParaId, Weight, WeightMeter
-from relaycast_xcm.xcm_error import ExceedsStackLimit, XcmError
 
 
 class UpwardLimits(Struct, frozen=True):

@@ -32,7 +32,7 @@ from relaycast_xcm import (
     Weight,
     encode_versioned_xcm,
 )
-from relaycast_xcm.outcome import Incomplete
+from relaycast_xcm.executor import Incomplete
 
 PUBLISHES_A_BLOCK = POLKADOT_LIMITS.messages_per_candidate * MAX_PUBLISH_INSTRUCTIONS
 """Publications that a parachain may send with a block in free messages."""

@@ -65,8 +65,7 @@ def encode(
 
     Example: relaycast scale encode TtlState '{"ValidFor": 5}'
     """
-    from relaycast_xcm.registry import scale_encode  # noqa: PLC0415 - py-scale-codec is slow to load
-    from relaycast_xcm.registry_values import RegistryMismatch  # noqa: PLC0415
+    from relaycast_xcm.registry import RegistryMismatch, scale_encode  # noqa: PLC0415 - py-scale-codec is slow to load
 
     name = _known(kind, "scale encode")
     text = read_bytes(STDIN) if value == STDIN else value.encode()

@@ -217,7 +217,7 @@ def _print_json(annotation: "Annotation", data: bytes, codec: "XcmCodec") -> Non
 
 def _print_table(annotation: "Annotation") -> None:
     from relaycast.terminal import console, print_table  # noqa: PLC0415
-    from relaycast_xcm.annotate import BYTES_PER_LINE  # noqa: PLC0415
+    from relaycast_xcm.message import BYTES_PER_LINE  # noqa: PLC0415
 
     rows = [
         (f"{at + span.offset:06x}", span.data[at : at + BYTES_PER_LINE].hex(" "), "" if at else span.meaning)

@@ -6,7 +6,7 @@ A failed instruction keeps the pallet's own reason, which XCM itself has no plac
 from typing import ClassVar
 
 from relaycast_pallets.frame.system import Event
-from relaycast_xcm.outcome import Incomplete
+from relaycast_xcm.executor import Incomplete
 from relaycast_xcm.primitives import H256, ParaId, Weight
 from relaycast_xcm.ump import OverweightEnqueued, Processed, Processing
 

@@ -11,7 +11,7 @@ from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.frame.system import AccountId
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm import Asset, Location, sovereign_account
-from relaycast_xcm.xcm_error import AssetNotFound
+from relaycast_xcm.exceptions import AssetNotFound
 
 NATIVE = Location.here()
 """What the chain calls its own token."""

@@ -13,7 +13,7 @@ from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.frame.system import AccountId
 from relaycast_pallets.xcm.fungible_adapter import NATIVE
 from relaycast_xcm import Asset, Assets, Weight
-from relaycast_xcm.xcm_error import TooExpensive
+from relaycast_xcm.exceptions import TooExpensive
 
 CENT = 100_000_000
 """A hundredth of a DOT, in planck."""
