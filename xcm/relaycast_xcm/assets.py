@@ -201,8 +201,6 @@ BYTES_PER_MB = 1_024 * 1_024
 class Holding:
     """Amounts by asset id."""
 
-    __slots__ = ("_amounts",)
-
     def __init__(self) -> None:
         self._amounts: dict[Location, int] = {}
 
@@ -292,8 +290,6 @@ class AssetHandler(Protocol):
 class NoAssets:
     """Handles no asset."""
 
-    __slots__ = ()
-
     def withdraw(self, asset: Asset, who: Location) -> None:  # noqa: ARG002 - the protocol's arguments
         raise AssetNotFound
 
@@ -315,8 +311,6 @@ class AssetTrap(Protocol):
 
 class NoTrap:
     """Lets go of what is left: the assets are lost."""
-
-    __slots__ = ()
 
     def drop_assets(self, origin: Location, assets: Assets) -> None: ...
 
@@ -342,8 +336,6 @@ class WeightTrader(Protocol):
 
 class NoTrader:
     """Sells nothing."""
-
-    __slots__ = ()
 
     def buy_weight(self, weight: Weight, payment: Asset) -> Assets:  # noqa: ARG002 - the protocol's arguments
         raise TooExpensive

@@ -41,34 +41,22 @@ class LocationFilter(Protocol):
     def contains(self, location: Location) -> bool: ...
 
 
-class Everything:
+class Everything(Struct, frozen=True):
     """Every location."""
-
-    __slots__ = ()
 
     def contains(self, location: Location) -> bool:
         return True
 
-    def __repr__(self) -> str:
-        return "Everything()"
 
-
-class Nothing:
+class Nothing(Struct, frozen=True):
     """No location."""
-
-    __slots__ = ()
 
     def contains(self, location: Location) -> bool:
         return False
 
-    def __repr__(self) -> str:
-        return "Nothing()"
-
 
 class Equals:
     """One location; a parachain may be given by its number alone."""
-
-    __slots__ = ("location",)
 
     def __init__(self, location: Location | int) -> None:
         self.location = Location.parachain(location) if isinstance(location, int) else location
@@ -80,34 +68,22 @@ class Equals:
         return f"Equals({self.location})"
 
 
-class OnlyParachains:
+class OnlyParachains(Struct, frozen=True):
     """The relay chain's own parachains: exactly ``Parachain(id)``, nothing inside one and no sibling (Westend)."""
-
-    __slots__ = ()
 
     def contains(self, location: Location) -> bool:
         return location.parents == 0 and len(location.interior) == 1 and isinstance(location.interior[0], Parachain)
 
-    def __repr__(self) -> str:
-        return "OnlyParachains()"
 
-
-class IsChildSystemParachain:
+class IsChildSystemParachain(Struct, frozen=True):
     """The relay chain's own parachains with an id below 2,000 (polkadot-sdk xcm-builder)."""
-
-    __slots__ = ()
 
     def contains(self, location: Location) -> bool:
         return OnlyParachains().contains(location) and _para(location) < LOWEST_PUBLIC_ID
 
-    def __repr__(self) -> str:
-        return "IsChildSystemParachain()"
-
 
 class IsInVec:
     """The locations of a list."""
-
-    __slots__ = ("locations",)
 
     def __init__(self, locations: Iterable[Location | int]) -> None:
         self.locations = frozenset(Location.parachain(item) if isinstance(item, int) else item for item in locations)
@@ -121,8 +97,6 @@ class IsInVec:
 
 class AnyOf:
     """What any of some filters contains."""
-
-    __slots__ = ("filters",)
 
     def __init__(self, *filters: LocationFilter) -> None:
         self.filters = filters
@@ -316,8 +290,6 @@ class BarrierChain:
     When none does, ``NoBarrierAllows`` is raised: an ``Unsupported``, as upstream answers, that keeps what each
     barrier said.
     """
-
-    __slots__ = ("barriers",)
 
     def __init__(self, *barriers: ShouldExecute) -> None:
         self.barriers: Sequence[ShouldExecute] = barriers

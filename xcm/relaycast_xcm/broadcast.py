@@ -41,8 +41,6 @@ class PublisherHandler(Protocol):
 class NoBroadcast:
     """Takes every publication and keeps none: upstream's ``()``."""
 
-    __slots__ = ()
-
     def handle_publish(self, origin: Location, key: bytes, value: bytes, ttl: int) -> None: ...
 
     def transaction(self) -> AbstractContextManager[None]:

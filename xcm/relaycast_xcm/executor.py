@@ -128,23 +128,6 @@ class MachineConfig(Protocol):
 class Machine:
     """Runs one message from one origin, and says how it ended."""
 
-    __slots__ = (
-        "_appendix",
-        "_config",
-        "_error_handler",
-        "_fees",
-        "_origin_at_first",
-        "_paid",
-        "_refunded",
-        "_surplus",
-        "_trader",
-        "_weight",
-        "error",
-        "holding",
-        "origin",
-        "topic",
-    )
-
     def __init__(self, config: MachineConfig, origin: Location, weight: Weight, topic: bytes | None) -> None:
         self._config = config
         self._weight = weight
@@ -358,8 +341,6 @@ _ACTS: dict[type[Instruction], Callable[[Machine, Any], None]] = {
 
 class XcmExecutor:
     """Executes messages on a chain; ``trader`` makes one seller of weight per message, ``trap`` takes what is left."""
-
-    __slots__ = ("assets", "barrier", "broadcast", "trader", "trap", "weigher")
 
     def __init__(
         self,

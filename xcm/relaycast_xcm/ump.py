@@ -101,18 +101,6 @@ class UpwardDump(Dump, frozen=True):
 class UpwardMessageQueue:
     """The queues of all parachains, served by one executor."""
 
-    __slots__ = (
-        "_bytes",
-        "_codec",
-        "_executor",
-        "_overhead",
-        "_queues",
-        "_ring",
-        "limits",
-        "overweight",
-        "service_weight",
-    )
-
     def __init__(
         self,
         executor: XcmExecutor,
