@@ -13,10 +13,9 @@ from msgspec import inspect
 
 from relaycast.simulation.batch import BatchSimulation
 from relaycast_ledger.face_deliveries import FACE_DELIVERIES
-from relaycast_ledger.outcome import Outcome, Point
-from relaycast_ledger.runtime_outcome import RuntimePoint
+from relaycast_ledger.outcome import Outcome, Point, RuntimePoint
+from relaycast_ledger.run_tables import TABLES
 from relaycast_ledger.segments.checkpoint import freeze, unpacked
-from relaycast_ledger.table_rows import TABLES
 from spark.scenarios import MARKET, SCARCE, UPGRADED
 
 PINNED: dict[str, Any] = json.loads((Path(__file__).parent / "pinned_forms.json").read_text())
