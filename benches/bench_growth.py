@@ -16,7 +16,7 @@ from statistics import linear_regression
 from relaycast.garbage import OBJECTS_OF_A_RUN, collect_seldom
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.simulation.simulation import Simulation
-from relaycast_ledger.tally import Tally
+from relaycast_ledger.run_statistics import Tally
 
 FIRST_PUBLISHER, FIRST_SUBSCRIBER = 2_000, 3_000
 

@@ -32,7 +32,7 @@ from relaycast.simulation.side_by_side import shares_of, ticks_a_part  # noqa: E
 from relaycast.simulation.simulation import Simulation  # noqa: E402
 from relaycast_ledger.event_lines import EventLines  # noqa: E402
 from relaycast_ledger.run_part import PartInTheMaking, add_parts  # noqa: E402
-from relaycast_ledger.tally import Tally  # noqa: E402
+from relaycast_ledger.run_statistics import Tally  # noqa: E402
 from relaycast_xcm import ParaId  # noqa: E402
 
 Tick = dict[int, float]

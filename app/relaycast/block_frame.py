@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from relaycast_ledger.points import FLAGS, NAMES
-from relaycast_ledger.tally import SubscriberTally
+from relaycast_ledger.run_statistics import FLAGS, NAMES, SubscriberTally
 
 
 def block_frame(subscribers: Mapping[int, SubscriberTally]) -> Any:

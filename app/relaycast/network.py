@@ -38,7 +38,7 @@ from relaycast.scenario.workload_dump import FeedDump, NetworkDump
 from relaycast.terminal import counted
 from relaycast.upgradable import Upgradable
 from relaycast_ledger.ledger import Accounts, Ledger
-from relaycast_ledger.tally import Tally
+from relaycast_ledger.run_statistics import Tally
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.broadcaster.published_entry import INFINITE
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData

@@ -5,11 +5,9 @@ from typing import Any
 
 from relaycast.block_frame import block_frame
 from relaycast.terminal import counted
+from relaycast_ledger.outcome import FullBlock, RuntimeOutcome, Starvation
 from relaycast_ledger.records import Invariants
-from relaycast_ledger.runtime_outcome import RuntimeOutcome
-from relaycast_ledger.spreads import FullBlock
-from relaycast_ledger.starvation import Starvation
-from relaycast_ledger.tally import DeliveryTotals, SubscriberTally, Tally
+from relaycast_ledger.run_statistics import DeliveryTotals, SubscriberTally, Tally
 
 
 class Run:

@@ -1,7 +1,7 @@
 """Off-chain actors under one clock: a relay chain that seals blocks, collators that prove and prune, and facts."""
 
 from relaycast_collator.chains import Chains
-from relaycast_collator.collator import Collation, Collator, Pace, Tamper
+from relaycast_collator.collator import Collation, Collator, Pace, RelayProver, Tamper, collect_relay_storage_proof
 from relaycast_collator.facts import (
     BlockBuilt,
     BlockPanicked,
@@ -18,12 +18,11 @@ from relaycast_collator.facts import (
 )
 from relaycast_collator.guests import ExtrinsicLeftOut, Guest, GuestBlock, GuestDump, GuestRefused, StorageItemShare
 from relaycast_collator.header import DigestItem, Header, ordered_root
+from relaycast_collator.inbound import MODELLED_SENDER, Messages, Traffic
 from relaycast_collator.kept_values import KeptValues
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
 from relaycast_collator.parachain import Parachain, ParachainBlock
-from relaycast_collator.proof_collection import RelayProver, collect_relay_storage_proof
 from relaycast_collator.relay_chain import Genesis, RelayBlock, RelayChain, modelled_genesis
-from relaycast_collator.traffic import MODELLED_SENDER, Messages, Traffic
 from relaycast_collator.upgrades import ParachainUpgrade, RelayUpgrade
 
 __all__ = [

@@ -8,10 +8,10 @@ a block that took them is included; one that a block has no room for goes with t
 else's code builds, do so after the parachains that are modelled.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from relaycast_collator.built_elsewhere import BuiltElsewhere
-from relaycast_collator.chains_dump import ChainsDump, SentDump
+from msgspec import UNSET, UnsetType
+
 from relaycast_collator.collator import Collator, Pace, Tamper
 from relaycast_collator.facts import (
     BlockBuilt,
@@ -25,15 +25,14 @@ from relaycast_collator.facts import (
     RelaySealed,
     TickBegan,
 )
-from relaycast_collator.guest_table import GuestTable
+from relaycast_collator.guest_table import GuestsDump, GuestTable
 from relaycast_collator.guests import Guest
 from relaycast_collator.header import Header
-from relaycast_collator.inbound_book import InboundBook
-from relaycast_collator.outbox import SentMessage
-from relaycast_collator.parachain import Parachain
-from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain
-from relaycast_collator.traffic import MODELLED_SENDER, Traffic, by_sender
-from relaycast_collator.upgrade_book import UpgradeBook
+from relaycast_collator.inbound import MODELLED_SENDER, InboundBook, InboundDump, Traffic, by_sender
+from relaycast_collator.outbox import Outbox, Publication, PublicationDump, SentMessage
+from relaycast_collator.parachain import Parachain, ParachainDump
+from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain, RelayChainDump
+from relaycast_collator.upgrades import ParachainUpgrade, RelayUpgrade
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame.system import Origin
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, Panic, ParachainInherentData
@@ -41,13 +40,150 @@ from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.set_up import ensure_callbacks_fit, ensure_values_fit
-from relaycast_pallets.subscriber.subscription import SubscriptionHandler
+from relaycast_pallets.subscriber.subscription import SubscriptionHandler, ensure_hears
 from relaycast_trie import blake2_256
 from relaycast_trie.engine import Engine
 from relaycast_trie.garbage import uncollected
 from relaycast_xcm import ParaId, Weight
-from relaycast_xcm.checkpoint import VERSION, CheckpointRefused, refusing
+from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Count, Dump, DumpRow, Version, refusing
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
+
+
+class SentDump(DumpRow, frozen=True):
+    """What the blocks of a parachain sent in the last tick: messages, and the publications in each."""
+
+    para_id: U32
+    blocks: list[list[list[PublicationDump]]]
+
+    @classmethod
+    def of(cls, para_id: ParaId, blocks: Iterable[Iterable[SentMessage]]) -> "SentDump":
+        """Put away what a parachain's blocks sent."""
+        return cls(int(para_id), [[[it.dump() for it in one.publications] for one in sent] for sent in blocks])
+
+    def messages(self, outbox: Outbox) -> list[list[SentMessage]]:
+        """Return the messages of each block as the parachain's ``outbox`` made them."""
+        return [[outbox.message_of([Publication.of_dump(it) for it in one]) for one in sent] for sent in self.blocks]
+
+
+class ChainsDump(Dump, frozen=True):
+    """Chains between two ticks; ``inbound`` is about messages for the parachains, in the same order."""
+
+    version: Version
+    tick: Count
+    relay_chain: RelayChainDump
+    parachains: list[ParachainDump]
+    inbound: list[InboundDump]
+    sent: list[SentDump]
+    guests: GuestsDump | UnsetType = UNSET
+    """Absent where there are none."""
+
+
+class BuiltElsewhere(DumpRow, frozen=True):
+    """The head of a parachain, a header in SCALE, and what its new blocks took of messages."""
+
+    para_id: U32
+    head: bytes
+    inbound: InboundDump
+
+
+class UpgradeBook:
+    """Schedules upgrades of a relay chain and its parachains."""
+
+    def __init__(self, relay_chain: RelayChain, parachains: Mapping[ParaId, Parachain]) -> None:
+        self._relay_chain, self._parachains = relay_chain, parachains
+
+    def schedule(
+        self,
+        *,
+        relay: Sequence[RelayUpgrade] = (),
+        parachains: Mapping[ParaId, Sequence[ParachainUpgrade]] | None = None,
+    ) -> None:
+        """Schedule upgrades: those of the relay chain from its next block on, the others from its newest one on.
+
+        Schedules all or none. ``ValueError`` for
+
+        * an unknown parachain, or constants that a configuration refuses,
+        * a block that has passed, or that is before the block of an earlier upgrade,
+        * values longer than a subscriber expects,
+        * subscriptions that the parachain cannot have,
+        * policy ``told`` with a handler that has no callback for deletions.
+        """
+        given, newest = parachains or {}, self._relay_chain.head.number
+        limits = self._relay_chain.upgrades.timeline(relay)
+        _ensure_ahead([it.at for it in relay], "the relay chain", newest + 1)
+        for para_id, upgrades in given.items():
+            if para_id not in self._parachains:
+                raise ValueError(f"there is no parachain {para_id}")
+            _ensure_ahead([it.at for it in upgrades], f"parachain {para_id}", newest)
+            for it in upgrades:
+                tells = it.policies is not None and it.policies.deletion.tells
+                ensure_hears(self._parachains[para_id].subscriber.handler, deletions=tells)
+        for para_id, parachain in self._parachains.items():
+            coming = given.get(para_id, ())
+            timeline = parachain.upgrades.timeline(coming)
+            if parachain.subscriber.subscribes or any(it.subscriptions for it in coming):
+                _ensure_values_fit(para_id, timeline, limits, since=newest)
+            _ensure_subscribable(parachain, parachain.kept.wanted.keys(), coming, timeline)
+        self._relay_chain.upgrades.scheduled += relay
+        for para_id, upgrades in given.items():
+            self._parachains[para_id].upgrades.scheduled += upgrades
+
+    def check_reader(self, para_id: ParaId, publisher: ParaId) -> None:
+        """Raise ``ValueError`` if scheduled upgrades rule out a subscription to ``publisher``.
+
+        They may allow longer values than the parachain expects, or fewer publishers.
+        """
+        parachain, newest = self._parachains[para_id], self._relay_chain.head.number
+        timeline = parachain.upgrades.timeline()
+        _ensure_values_fit(para_id, timeline, self._relay_chain.upgrades.timeline(), since=newest)
+        _ensure_subscribable(parachain, parachain.kept.wanted.keys() | {publisher}, (), timeline)
+
+
+def _ensure_ahead(blocks: Sequence[int], chain: str, first: int) -> None:
+    for at in blocks:
+        if at < first:
+            raise ValueError(f"an upgrade of {chain} is at relay block {first} or later, got {at}")
+
+
+def _ensure_values_fit(
+    para_id: ParaId,
+    subscriber: Sequence[tuple[int, SubscriberConfig]],
+    relay: Sequence[tuple[int, BroadcasterConfig]],
+    *,
+    since: int,
+) -> None:
+    """Raise ``ValueError`` if the relay chain allows longer values than the subscriber expects.
+
+    Looks at relay block ``since`` and later ones.
+    """
+    for block in sorted({max(at, since) for at, _ in (*subscriber, *relay)}):
+        expected = [config for at, config in subscriber if at <= block][-1].max_value_length
+        allowed = [config for at, config in relay if at <= block][-1].max_value_length
+        if expected < allowed:
+            raise ValueError(
+                f"max_value_length of parachain {para_id} from relay block {block} on must be at least {allowed}, "
+                f"the longest value that the relay chain lets be published, got {expected}"
+            )
+
+
+def _ensure_subscribable(
+    parachain: Parachain,
+    publishers: Collection[ParaId],
+    coming: Sequence[ParachainUpgrade],
+    timeline: Sequence[tuple[int, SubscriberConfig]],
+) -> None:
+    """Raise ``ValueError`` if upgrades replace fixed subscriptions or allow fewer than ``publishers``."""
+    upgrades = [*parachain.upgrades.pending, *coming]
+    for upgrade, (at, config) in zip(upgrades, timeline[len(timeline) - len(upgrades) :], strict=True):
+        if upgrade.subscriptions is not None:
+            if parachain.subscriber.handler is not parachain.kept:
+                raise ValueError(f"parachain {parachain.para_id} has a handler of its own that says what it wants")
+            publishers = upgrade.subscriptions.keys()
+        if len(publishers) > config.max_publishers:
+            raise ValueError(
+                f"parachain {parachain.para_id} subscribes to at most {config.max_publishers} publishers "
+                f"from relay block {at} on, got {len(publishers)}"
+            )
 
 
 class Chains:

@@ -10,20 +10,35 @@ from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from relaycast_collator.chains_dump import GuestsDump, GuestSentDump
 from relaycast_collator.facts import GuestBuilt, GuestRefusedBlock, MessagesQueued, MessagesRefused
-from relaycast_collator.guests import Guest, GuestBlock, GuestRefused
-from relaycast_collator.inbound_book import InboundBook
+from relaycast_collator.guests import Guest, GuestBlock, GuestDump, GuestRefused
+from relaycast_collator.inbound import InboundBook, InboundDump
 from relaycast_collator.outbox import Publication, SentMessage
 from relaycast_collator.relay_chain import RelayBlock, RelayChain
 from relaycast_pallets.messaging.hrmp_channel import HrmpChannelId
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie.exceptions import CodecError
 from relaycast_xcm import ParaId, Publish
-from relaycast_xcm.checkpoint import CheckpointRefused, refusing
+from relaycast_xcm.checkpoint import U32, CheckpointRefused, Dump, DumpRow, refusing
 from relaycast_xcm.exceptions import UpwardQueueError
 from relaycast_xcm.instructions import SetTopic
 from relaycast_xcm.message import decode_versioned_xcm
+
+
+class GuestSentDump(DumpRow, frozen=True):
+    """What the blocks of a guest sent in the last tick: for each the messages upward, and those to other parachains."""
+
+    para_id: U32
+    blocks: list[list[bytes]]
+    horizontal: list[list[tuple[U32, bytes]]]
+
+
+class GuestsDump(Dump, frozen=True):
+    """The guests; ``inbound`` is about messages for them, in the same order."""
+
+    guests: list[GuestDump]
+    inbound: list[InboundDump]
+    sent: list[GuestSentDump]
 
 
 class _Sent(NamedTuple):

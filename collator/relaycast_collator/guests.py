@@ -8,8 +8,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from relaycast_collator.collator import RelayProver
 from relaycast_collator.header import Header
-from relaycast_collator.proof_collection import RelayProver
 from relaycast_collator.relay_chain import RelayBlock
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.state_dump import StateDump

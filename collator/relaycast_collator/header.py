@@ -1,17 +1,23 @@
-"""A block header as Substrate encodes it; its Blake2b-256 hash is the block's.
+"""A block's header as Substrate encodes it, the logs in it, and what a body beside messages does to a block.
 
-What cannot be encoded cannot be made: a header whose parts have the wrong sizes is a ``ValueError``.
+The Blake2b-256 hash of a header is the block's. What cannot be encoded cannot be made: a header whose parts have the
+wrong sizes is a ``ValueError``. Sizes and encodings of logs are exact. Modelled are the slots (one a relay block), the
+authority of a relay block, and the signature in a parachain's seal, which follows from its header and so from the seed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from hashlib import blake2b
+from typing import Any, Protocol
 
 from msgspec import Struct
 
+from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_trie import EMPTY_ROOT, StateVersion, blake2_256, trie_root
 from relaycast_trie.exceptions import CodecError
-from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_vec
+from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_u32, encode_u64, encode_vec
+from relaycast_xcm import ParaId
 from relaycast_xcm.primitives import U32_MAX
 
 OTHER, CONSENSUS, SEAL, PRE_RUNTIME, RUNTIME_ENVIRONMENT_UPDATED = 0, 4, 5, 6, 8
@@ -127,3 +133,70 @@ class Header:
 def ordered_root(items: list[bytes], *, state_version: StateVersion = StateVersion.V0) -> bytes:
     """Return the root of the trie of ``items`` under their compact indices: a block's extrinsics root."""
     return trie_root({encode_compact(index): item for index, item in enumerate(items)}, state_version=state_version)
+
+
+BABE, AURA, RPSR = b"BABE", b"aura", b"RPSR"
+"""Engine ids: of the relay chain's consensus, of a parachain's, and of relay-parent storage roots (cumulus)."""
+
+SECONDARY_PLAIN = b"\x02"
+"""The variant of sp-consensus-babe's ``PreDigest`` without a VRF output."""
+
+MODELLED_AUTHORITIES = 600
+SIGNATURE_BYTES = 64
+
+
+def babe_pre_digest(*, authority_index: int, slot: int) -> DigestItem:
+    """Return the log of a relay block built in a secondary slot: ``SecondaryPlainPreDigest``, 13 bytes of data."""
+    return DigestItem.pre_runtime(BABE, SECONDARY_PLAIN + encode_u32(authority_index) + encode_u64(slot))
+
+
+def aura_pre_digest(*, slot: int) -> DigestItem:
+    """Return the log of a parachain block built in ``slot``: a u64."""
+    return DigestItem.pre_runtime(AURA, encode_u64(slot))
+
+
+def relay_parent_storage_root_item(storage_root: bytes, number: int) -> DigestItem:
+    """Return the log that names the relay parent: its state root and its number, compact (cumulus ``rpsr_digest``)."""
+    return DigestItem.consensus(RPSR, storage_root + encode_compact(number))
+
+
+def authority_of(seed: bytes, slot: int) -> int:
+    """Return the modelled authority of a relay chain slot."""
+    return int.from_bytes(blake2_256(seed + b"author" + encode_u64(slot))[:8], "little") % MODELLED_AUTHORITIES
+
+
+def modelled_seal(para_id: ParaId, header: Header) -> DigestItem:
+    """Return the seal of a header that is complete but for it: 64 bytes in the place of its author's signature.
+
+    They follow from the parachain and the header's hash, so that whoever builds the same block seals it alike.
+    """
+    author = blake2_256(b"collator" + para_id.encode())
+    return DigestItem.seal(AURA, blake2b(header.hash, key=author, digest_size=SIGNATURE_BYTES).digest())
+
+
+class ClosedBody(Struct, frozen=True):
+    """What a header says of its block's body; ``logs`` where given take the place of those that its author knew."""
+
+    extrinsics_root: bytes
+    logs: tuple[DigestItem, ...] | None = None
+
+
+class BlockBody(Protocol):
+    """Takes part in a block: ``open``, then ``apply``, then ``close``; a block that panics is not closed."""
+
+    @property
+    def writes_consensus(self) -> bool:
+        """Whether it writes the relay chain's slot and randomness itself."""
+        ...
+
+    def open(self, number: int, parent_hash: bytes, logs: Sequence[DigestItem]) -> None:
+        """Begin a block whose number and parent are in the state; ``logs`` are those that its author knows now."""
+        ...
+
+    def apply(self, inherent: ParachainInherentData | None = None) -> None:
+        """Apply inherents and extrinsics; a parachain has taken its ``inherent`` over already."""
+        ...
+
+    def close(self) -> ClosedBody:
+        """Write what clients read of the block, and return what its header says of it."""
+        ...

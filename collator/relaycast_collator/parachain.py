@@ -8,9 +8,14 @@ from dataclasses import replace
 
 from msgspec import UNSET, Struct, UnsetType
 
-from relaycast_collator.block_body import BlockBody
-from relaycast_collator.digests import aura_pre_digest, modelled_seal, relay_parent_storage_root_item
-from relaycast_collator.header import DigestItem, Header
+from relaycast_collator.header import (
+    BlockBody,
+    DigestItem,
+    Header,
+    aura_pre_digest,
+    modelled_seal,
+    relay_parent_storage_root_item,
+)
 from relaycast_collator.kept_values import KeptDump, KeptValues, WantedDump, WeightDump
 from relaycast_collator.outbox import Outbox, Publication, PublicationDump, SentMessage
 from relaycast_collator.upgrades import ParachainUpgrades

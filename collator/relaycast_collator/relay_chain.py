@@ -3,6 +3,10 @@
 What stands at the keys that collators always prove is written each block with a node's sizes; the values come from
 the seed. Randomness, slots, authorities and extrinsics are modelled; state roots, headers and the heads of message
 queues are exact.
+
+A message of ``Publish`` alone is free (``xcm_config.rs``). Any other message pays for its weight first, with the tokens
+of its sender's sovereign account; system parachains may ask for execution without payment. What a message leaves in
+holding is trapped.
 """
 
 from collections import deque
@@ -11,13 +15,18 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from relaycast_collator.block_body import BlockBody, ClosedBody
-from relaycast_collator.digests import authority_of, babe_pre_digest
-from relaycast_collator.header import DigestItem, Header, ordered_root
-from relaycast_collator.host_configuration import host_configuration
+from relaycast_collator.header import (
+    BlockBody,
+    ClosedBody,
+    DigestItem,
+    Header,
+    authority_of,
+    babe_pre_digest,
+    ordered_root,
+)
 from relaycast_collator.upgrades import RelayUpgrades
-from relaycast_collator.xcm_config import relay_executor
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.broadcaster.pallet import Broadcaster
@@ -39,13 +48,90 @@ from relaycast_pallets.messaging.hrmp import ChannelDump, Hrmp
 from relaycast_pallets.messaging.inbound_message import InboundMessage
 from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
 from relaycast_pallets.parachain_system.messaging_state import MessagingState
+from relaycast_pallets.xcm.asset_traps import AssetTraps
+from relaycast_pallets.xcm.fungible_adapter import FungibleAdapter
+from relaycast_pallets.xcm.weight_trader import FeesToAuthor
 from relaycast_trie import ChildInfo, StateVersion, StorageProof, blake2_256
 from relaycast_trie.engine import Engine
 from relaycast_trie.plain.partial_trie import StateWitness
-from relaycast_trie.scale import encode_bytes, encode_u64
-from relaycast_xcm import ParaId, Weight, parachain_account
+from relaycast_trie.scale import encode_bytes, encode_u32, encode_u64
+from relaycast_xcm import (
+    POLKADOT_WEIGHTS,
+    AllowExplicitUnpaidExecutionFrom,
+    AllowPublishFrom,
+    AllowTopLevelPaidExecutionFrom,
+    BarrierChain,
+    Everything,
+    IsChildSystemParachain,
+    OnlyParachains,
+    ParachainBroadcastAdapter,
+    ParaId,
+    PublishWeight,
+    TakeWeightCredit,
+    TrailingSetTopicAsId,
+    Weight,
+    WithComputedOrigin,
+    XcmExecutor,
+    parachain_account,
+)
 from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Dump, DumpRow, Hash, Version, refusing
 from relaycast_xcm.ump import POLKADOT_LIMITS, Processing, UpwardDump, UpwardLimits, UpwardMessageQueue
+
+MAX_CODE_SIZE = 3 * 1024 * 1024
+MAX_HEAD_DATA_SIZE = 20_480
+HRMP_MAX_MESSAGE_NUM_PER_CANDIDATE = 10
+VALIDATION_UPGRADE_COOLDOWN, VALIDATION_UPGRADE_DELAY = 14_400, 600
+MAX_CANDIDATE_DEPTH, ALLOWED_ANCESTRY_LEN = 3, 2
+"""Limits of asynchronous backing."""
+
+
+def host_configuration(upward: UpwardLimits) -> bytes:
+    """Return the leading fields of the configuration; a relay chain has more behind them."""
+    fields = (
+        MAX_CODE_SIZE,
+        MAX_HEAD_DATA_SIZE,
+        upward.queue_count,
+        upward.queue_bytes,
+        upward.message_bytes,
+        upward.messages_per_candidate,
+        HRMP_MAX_MESSAGE_NUM_PER_CANDIDATE,
+        VALIDATION_UPGRADE_COOLDOWN,
+        VALIDATION_UPGRADE_DELAY,
+        MAX_CANDIDATE_DEPTH,
+        ALLOWED_ANCESTRY_LEN,
+    )
+    return b"".join(map(encode_u32, fields))
+
+
+BARRIER = TrailingSetTopicAsId(
+    BarrierChain(
+        TakeWeightCredit(),
+        AllowPublishFrom(OnlyParachains()),
+        WithComputedOrigin(
+            BarrierChain(
+                AllowTopLevelPaidExecutionFrom(Everything()),
+                AllowExplicitUnpaidExecutionFrom(IsChildSystemParachain()),
+            )
+        ),
+    )
+)
+"""Polkadot's barriers around the one that lets publications in."""
+
+BLOCK_AUTHOR = blake2_256(b"block author")
+"""The account that earns fees: one author is modelled for all blocks."""
+
+
+def relay_executor(system: System, balances: Balances, broadcaster: Broadcaster) -> XcmExecutor:
+    """Return what executes messages on a relay chain with these pallets."""
+    return XcmExecutor(
+        BARRIER,
+        broadcast=ParachainBroadcastAdapter(OnlyParachains(), broadcaster),
+        weigher=replace(POLKADOT_WEIGHTS, publish=PublishWeight(broadcaster.config.weight("publish"))),
+        assets=FungibleAdapter(balances),
+        trader=FeesToAuthor(balances, BLOCK_AUTHOR),
+        trap=AssetTraps(system),
+    )
+
 
 BLOCK_WEIGHT = Weight(2_000_000_000_000, 5 * 1024 * 1024)
 """A relay chain block: two seconds of execution (picoseconds) and, nominally, 5 MiB of proof."""

@@ -1,6 +1,6 @@
 """Score-keeping: listeners of chains that account for bytes, match deliveries, check invariants and write tables."""
 
-from relaycast_ledger.account_records import (
+from relaycast_ledger.accounting import (
     BlockAccount,
     Ending,
     KeyAccount,

@@ -4,21 +4,554 @@ Law: every node counts once. The proof is its static nodes and those of each pub
 is the proof and what was pruned of it by reason. Bytes are those of nodes and external values as they stand in a
 proof. A node that several publishers share counts with the first of them: the top trie's with the lowest id, the
 others with the one that paid. A node that several keys share counts with the first of these.
+
+The account of a block is a value: totals by publisher and by cause, and where asked for by key and by node. A node
+counts with the first subscribed key, in the order of the keys, whose path leads through it. So a key's account is what
+it adds to the keys before it, and the accounts of a publisher's keys add up to the publisher's.
 """
 
-from collections.abc import Iterable, Mapping
-from itertools import chain
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
 
-from relaycast_ledger.account_records import BlockAccount, NodeTotals
-from relaycast_ledger.publisher_book import Nodes, PublisherBook
+from msgspec import Struct, field
+
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.pallet import Subscriber
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
-from relaycast_pallets.subscriber.tracked_proof import by_hash
+from relaycast_pallets.subscriber.plan import PublisherView
+from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, PublisherChange, ReadSource
+from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.tracked_proof import by_hash, decode_known
 from relaycast_trie import StorageProof
+from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import to_nibbles
-from relaycast_trie.paths import descend
-from relaycast_xcm import ParaId
+from relaycast_trie.node import Branch, HashedValue
+from relaycast_trie.paths import descend, under, ways
+from relaycast_xcm import ParaId, Weight
+from relaycast_xcm.primitives import U64_MAX
+
+
+class NodeTotals(Struct, frozen=True):
+    """A number of nodes and external values, and their bytes."""
+
+    nodes: int = 0
+    node_bytes: int = 0
+    """Bytes of the encoded nodes and of external values, without the lengths that SCALE puts before them."""
+
+    def plus(self, node_bytes: int) -> "NodeTotals":
+        """Return the totals with one node more."""
+        return NodeTotals(self.nodes + 1, self.node_bytes + node_bytes)
+
+    def __add__(self, other: "NodeTotals") -> "NodeTotals":
+        return NodeTotals(self.nodes + other.nodes, self.node_bytes + other.node_bytes)
+
+
+NONE = NodeTotals()
+
+
+class Ending(Enum):
+    """How a pass left a publisher."""
+
+    UNCHANGED = "unchanged"
+    """Its child root did not move: nothing below it was read."""
+
+    FINISHED = "finished"
+    CUT_SHORT = "cut short"
+    NOT_REACHED = "not reached"
+    """The budget ended before its turn, or before its child root was known."""
+
+    DISABLED = "disabled"
+    ABSENT = "absent"
+    """The relay chain has no child trie of it."""
+
+
+class PublisherAccount(Struct, frozen=True, kw_only=True):
+    """What one publisher took of one block of a subscriber.
+
+    In the proof are ``top``, ``new``, ``changed``, ``unseen`` and ``value``; beside it ``cached``; and left out of it
+    what was pruned. ``uncacheable`` and ``sibling_bytes`` are parts of ``new``, ``changed`` and ``unseen``.
+    """
+
+    publisher: ParaId
+    ending: Ending = Ending.UNCHANGED
+    keys: int = 0
+    """Keys that are subscribed to."""
+
+    keys_walked: int = 0
+    """Keys that were dealt with in this block, changed or not."""
+
+    keys_changed: int = 0
+    """Keys with a new value in this block."""
+
+    callbacks: int = 0
+    """Values that were handed on."""
+
+    top: NodeTotals = NONE
+    """The relay chain's top trie, on the way to the child root."""
+
+    new: NodeTotals = NONE
+    """Nodes where the old trie, as far as the pass compares with one, has none at that prefix."""
+
+    changed: NodeTotals = NONE
+    """Nodes that stand in for another one at the same prefix."""
+
+    unseen: NodeTotals = NONE
+    """Nodes where the old trie cannot be seen: what was there, or above, is not in the node cache."""
+
+    value: NodeTotals = NONE
+    """External values; a value of at most 32 bytes is inside its node."""
+
+    cached: NodeTotals = NONE
+    """Nodes of the new and of the old trie that were read from the node cache."""
+
+    pruned_unchanged: NodeTotals = NONE
+    """Collected, and nothing below had moved."""
+
+    pruned_cached: NodeTotals = NONE
+    """Collected and read from the node cache instead."""
+
+    pruned_beyond_budget: NodeTotals = NONE
+    """Collected, and the budget ended before it was read."""
+
+    pruned_disabled: NodeTotals = NONE
+    """Collected before it was known that a path is too deep."""
+
+    uncacheable: NodeTotals = NONE
+    """Nodes that the cache policy does not keep."""
+
+    sibling_bytes: int = 0
+    """Bytes of child references that lead to no subscribed key."""
+
+    consumed: Weight = Weight.ZERO
+    """What the meter charged for its reads: picoseconds, and bytes."""
+
+    @property
+    def structure(self) -> NodeTotals:
+        """The nodes of the proof that this publisher took."""
+        return self.top + self.new + self.changed + self.unseen
+
+    @property
+    def proof(self) -> NodeTotals:
+        """What of the proof this publisher took, external values among it."""
+        return self.structure + self.value
+
+    @property
+    def pruned(self) -> NodeTotals:
+        """What was collected for it and left out."""
+        return self.pruned_unchanged + self.pruned_cached + self.pruned_beyond_budget + self.pruned_disabled
+
+    def __repr__(self) -> str:
+        sizes = {name: getattr(self, name).node_bytes for name in IN_THE_PROOF}
+        causes = ", ".join(f"{name} {size:,}" for name, size in sizes.items() if size) or "nothing"
+        changed = f"{self.keys_changed} of {self.keys} keys changed"
+        return f"<PublisherAccount {self.publisher} {self.ending.value}: {changed}, {causes}>"
+
+    def and_then(self, later: "PublisherAccount") -> "PublisherAccount":
+        """Return the account of several blocks, with the keys and the ending of the last of them."""
+        figures: dict[str, Any] = {name: getattr(self, name) + getattr(later, name) for name in (*TOTALS, *COUNTS)}
+        consumed = self.consumed + later.consumed
+        return PublisherAccount(
+            publisher=self.publisher, ending=later.ending, keys=later.keys, consumed=consumed, **figures
+        )
+
+    def columns(self) -> dict[str, int | str]:
+        """Return the account as a flat row."""
+        row: dict[str, int | str] = {"publisher": int(self.publisher), "ending": self.ending.value, "keys": self.keys}
+        row.update({name: getattr(self, name) for name in COUNTS})
+        row.update(ref_time=self.consumed.ref_time, proof_size=self.consumed.proof_size)
+        for name in TOTALS:
+            totals: NodeTotals = getattr(self, name)
+            row[f"{name}_nodes"], row[f"{name}_bytes"] = totals.nodes, totals.node_bytes
+        return row
+
+
+COUNTS = ("keys_walked", "keys_changed", "callbacks", "sibling_bytes")
+IN_THE_PROOF = ("top", "new", "changed", "unseen", "value")
+PRUNED = ("pruned_unchanged", "pruned_cached", "pruned_beyond_budget", "pruned_disabled")
+TOTALS = (*IN_THE_PROOF, "cached", *PRUNED, "uncacheable")
+
+
+class KeyEnding(Enum):
+    """What became of one subscribed key in one block."""
+
+    CHANGED = "changed"
+    """Its new value was read, and told unless the block panicked."""
+
+    UNCHANGED = "unchanged"
+    """It is as it was when it was last dealt with, in this block or in an earlier one of the same round."""
+
+    DELETED = "deleted"
+    """It was delivered and is deleted, and the deletion is told; under ``silent`` it counts as unchanged."""
+
+    NOT_REACHED = "not reached"
+    DISABLED = "disabled"
+    ABSENT = "absent"
+    """The relay chain has no child trie of its publisher."""
+
+
+class NodeUse(NamedTuple):
+    """One node or external value of a publisher, and what it was for: the total of ``PublisherAccount`` it counts in.
+
+    It counts with the first subscribed key, in the order of the keys, whose path leads through it. All keys need the
+    way through the top trie; it counts with the first of all. ``prefix`` are the nibbles at which it stands; a value
+    stands at its whole path.
+    """
+
+    publisher: ParaId
+    key: SubscribedKey
+    prefix: bytes
+    node_hash: bytes
+    node_bytes: int
+    cause: str
+    """The field of ``PublisherAccount`` that it counts in."""
+
+    in_top_trie: bool
+
+
+class KeyAccount(Struct, frozen=True, kw_only=True):
+    """What one subscribed key took of one block: of each publisher, its keys' accounts add up to its own."""
+
+    publisher: ParaId
+    key: SubscribedKey
+    ending: KeyEnding
+    top: NodeTotals = NONE
+    """Nodes in the proof on the way through the relay chain's top trie: they count with the first key there is."""
+
+    structure: NodeTotals = NONE
+    """Nodes in the proof, the ``top`` ones among them."""
+
+    value: NodeTotals = NONE
+    """Its external value in the proof."""
+
+    cached: NodeTotals = NONE
+    """Nodes that were read from the node cache, beside the proof."""
+
+    pruned: NodeTotals = NONE
+    """Collected, and left out of the proof for whatever reason."""
+
+    @property
+    def took_nothing(self) -> bool:
+        """Whether no node counts with the key, and it did not change."""
+        idle = self.structure is self.value is self.cached is self.pruned is NONE
+        return idle and self.ending is not KeyEnding.CHANGED
+
+
+class BlockAccount(Struct, frozen=True):
+    """A whole block: the static keys' nodes, each publisher, and what was collected on no path of a subscribed key.
+
+    ``keys`` are empty unless accounts are kept by key or by node, ``nodes`` unless by node.
+    """
+
+    static: NodeTotals
+    """Nodes and bytes of the keys that every parachain block proves, subscriptions or none."""
+
+    publishers: tuple[PublisherAccount, ...]
+    """One account for each subscribed publisher: with ``static`` their ``proof`` is the relay proof, byte for byte."""
+
+    pruned_unsubscribed: NodeTotals = NONE
+    """Nodes and bytes that were collected on no path of a subscribed key, and left out."""
+
+    keys: tuple[KeyAccount, ...] = ()
+    """One account for each subscribed key; a publisher's keys add up to its own account."""
+
+    nodes: tuple[NodeUse, ...] = ()
+    """Every node and external value of a publisher, once for each total that it counts in."""
+
+    @property
+    def proof(self) -> NodeTotals:
+        """The relay proof of the block."""
+        return sum((account.proof for account in self.publishers), self.static)
+
+    @property
+    def pruned(self) -> NodeTotals:
+        """What was collected beside it."""
+        return sum((account.pruned for account in self.publishers), self.pruned_unsubscribed)
+
+    def __repr__(self) -> str:
+        sizes = f"{self.proof.node_bytes:,} bytes, {self.static.node_bytes:,} of them static"
+        return f"<BlockAccount of {sizes}: {', '.join(map(repr, self.publishers)) or 'no publishers'}>"
+
+
+class Entry(NamedTuple):
+    """A node that counts in the total ``cause``, with subscribed key number ``key_index``, ``depth`` nibbles down."""
+
+    cause: str
+    node_hash: bytes
+    node_bytes: int
+    key_index: int
+    depth: int
+    in_top_trie: bool = False
+
+
+_COUNTS_IN = {
+    "top": ("top", "structure"),
+    "new": ("structure",),
+    "changed": ("structure",),
+    "unseen": ("structure",),
+    "value": ("value",),
+    "cached": ("cached",),
+    "pruned_unchanged": ("pruned",),
+    "pruned_cached": ("pruned",),
+    "pruned_beyond_budget": ("pruned",),
+    "pruned_disabled": ("pruned",),
+}
+"""The totals of a ``KeyAccount`` by those of its ``PublisherAccount``."""
+
+_SAME_FOR_ALL = {
+    Ending.UNCHANGED: KeyEnding.UNCHANGED,
+    Ending.NOT_REACHED: KeyEnding.NOT_REACHED,
+    Ending.DISABLED: KeyEnding.DISABLED,
+    Ending.ABSENT: KeyEnding.ABSENT,
+}
+
+
+def node_uses(view: PublisherView, entries: Iterable[Entry]) -> Iterator[NodeUse]:
+    """Say of every entry of a publisher where it stands and for whom."""
+    keys, paths = view.subscribed.keys, view.subscribed.paths
+    top = to_nibbles(derive_child_info(view.para_id).prefixed_storage_key())
+    for cause, node_hash, node_bytes, index, depth, in_top_trie in entries:
+        prefix = (top if in_top_trie else paths[index])[:depth]
+        yield NodeUse(view.para_id, keys[index], prefix, node_hash, node_bytes, cause, in_top_trie)
+
+
+def key_accounts(
+    view: PublisherView, ending: Ending, change: PublisherChange | None, entries: Iterable[Entry]
+) -> Iterator[KeyAccount]:
+    """Share a publisher's entries out among its keys: one account for each, in their order."""
+    sums: dict[int, dict[str, list[int]]] = {}
+    for cause, _, node_bytes, index, _, _ in entries:
+        mine = sums.setdefault(index, {})
+        for name in _COUNTS_IN[cause]:
+            total = mine.setdefault(name, [0, 0])
+            total[0] += 1
+            total[1] += node_bytes
+    endings = _endings(view, ending, change)
+    for index, (key, became) in enumerate(zip(view.subscribed.keys, endings, strict=True)):
+        if index not in sums:
+            yield KeyAccount(publisher=view.para_id, key=key, ending=became)
+            continue
+        totals = {name: NodeTotals(*total) for name, total in sums[index].items()}
+        yield KeyAccount(publisher=view.para_id, key=key, ending=became, **totals)
+
+
+def _endings(view: PublisherView, ending: Ending, change: PublisherChange | None) -> list[KeyEnding]:
+    keys = view.subscribed.keys
+    if ending in _SAME_FOR_ALL or change is None:
+        return [_SAME_FOR_ALL[ending]] * len(keys)
+    endings = dict.fromkeys(keys, KeyEnding.UNCHANGED if change.finished else KeyEnding.NOT_REACHED)
+    endings.update({key: KeyEnding.UNCHANGED for key, base in change.bases.items() if base == change.root})
+    endings.update({key: KeyEnding.CHANGED for key, _ in change.changed})
+    endings.update(dict.fromkeys(change.deleted, KeyEnding.DELETED))
+    return list(endings.values())
+
+
+Nodes = Mapping[bytes, bytes]
+
+Span = tuple[bytes, int, int, int]
+"""The hash of a node or value, its depth in nibbles, and the range of keys whose paths lead through it."""
+
+
+class PublisherBook(Struct):
+    """``child_root`` is what the relay chain's top trie names.
+
+    ``reached`` is false when a node on the way there was pruned.
+    """
+
+    view: PublisherView
+    subscriber: Subscriber
+    change: PublisherChange | None = None
+    child_root: bytes | None = None
+    reached: bool = True
+    entries: list[Entry] = field(default_factory=list)
+    """Every node once, with what it was for."""
+
+    ref_time: int = 0
+    proof_size: int = 0
+    sibling_bytes: int = 0
+    _uncacheable: list[int] = field(default_factory=list)
+    _cached: set[bytes] = field(default_factory=set)
+    _values: dict[bytes, int] = field(default_factory=dict)
+    _gained_at: dict[bytes, bytes] = field(default_factory=dict)
+    _lost_at: dict[bytes, bytes] = field(default_factory=dict)
+    _lost_prefixes: set[bytes] = field(default_factory=set)
+
+    @property
+    def ending(self) -> Ending:
+        """How the pass left this publisher."""
+        change, view = self.change, self.view
+        if change is None:
+            unchanged = self.child_root == view.root and view.root is not None and view.bases is None
+            return Ending.UNCHANGED if unchanged and self.reached else Ending.NOT_REACHED
+        if change.disabled_by is not None:
+            return Ending.DISABLED
+        if change.root is None:
+            return Ending.ABSENT
+        return Ending.FINISHED if change.finished else Ending.CUT_SHORT
+
+    def enter_pruned_top(self, node_hash: bytes, node_bytes: int, depth: int) -> None:
+        """Enter a node of the top trie that was collected and left out: the child root is not known."""
+        self.reached = False
+        self.entries.append(Entry("pruned_beyond_budget", node_hash, node_bytes, 0, depth, in_top_trie=True))
+
+    def enter_top(self, read: NodeRead, depth: int) -> None:
+        """Enter a read of the top trie on the way to the child root."""
+        self._enter_weight(read)
+        self.entries.append(Entry("top", read.node_hash, read.size, 0, depth, in_top_trie=True))
+
+    def enter_read(self, read: NodeRead, given: Nodes) -> None:
+        """Enter any other read that was paid for, by its cause."""
+        self._enter_weight(read)
+        match read.source:
+            case ReadSource.RELAY_VALUE:
+                self._values[read.node_hash] = read.size
+            case ReadSource.CACHED_NODE:
+                self._cached.add(read.node_hash)
+                self._enter_cached(read)
+            case ReadSource.RELAY_NODE:
+                self._enter_relay_node(read.node_hash, given[read.node_hash])
+            case ReadSource.OWN_PATH:
+                pass  # a place in the own trie: it weighs something, and no node of the proof stands for it
+            case ReadSource.RELAY_TOP:
+                raise AssertionError("the top trie's nodes are nobody's own")
+
+    def enter_collected(self, nodes: Nodes, pruned: dict[bytes, int]) -> None:
+        """Enter what was collected for this publisher: values that were read, and what was pruned.
+
+        The latter is taken out of ``pruned``.
+        """
+        if self.child_root is None or not (pruned or self._values):
+            return
+        ending, done_before, values = self.ending, self._done_before(), self._values
+        for node_hash, depth, low, high in spans(self.view.subscribed, self.child_root, nodes):
+            node_bytes = pruned.pop(node_hash, None)
+            if node_bytes is None:
+                if values and node_hash in values:
+                    self.entries.append(Entry("value", node_hash, values.pop(node_hash), low, depth))
+                continue
+            if node_hash in self._cached:
+                cause = "pruned_cached"
+            elif ending is Ending.DISABLED:
+                cause = "pruned_disabled"
+            elif ending is Ending.NOT_REACHED or (done_before and done_before[high] == done_before[low]):
+                cause = "pruned_beyond_budget"
+            else:
+                cause = "pruned_unchanged"
+            self.entries.append(Entry(cause, node_hash, node_bytes, low, depth))
+        assert not values, "a value is read at the end of a subscribed path"
+
+    def close(self, callbacks: int) -> PublisherAccount:
+        """Return the account."""
+        change = self.change
+        return PublisherAccount(
+            publisher=self.view.para_id,
+            ending=self.ending,
+            keys=len(self.view.subscribed.keys),
+            keys_walked=0 if change is None else change.keys_walked,
+            keys_changed=0 if change is None else len(change.changed),
+            callbacks=callbacks,
+            sibling_bytes=self.sibling_bytes,
+            consumed=Weight(min(self.ref_time, U64_MAX), min(self.proof_size, U64_MAX)),
+            uncacheable=NodeTotals(len(self._uncacheable), sum(self._uncacheable)),
+            **self._sums(),
+        )
+
+    def key_accounts(self) -> Iterator[KeyAccount]:
+        """Return what each of its keys took."""
+        return key_accounts(self.view, self.ending, self.change, self.entries)
+
+    def node_uses(self) -> Iterator[NodeUse]:
+        """Return what each of its nodes is for."""
+        return node_uses(self.view, self.entries)
+
+    def _sums(self) -> dict[str, NodeTotals]:
+        sums: dict[str, list[int]] = {}
+        for entry in self.entries:
+            total = sums.setdefault(entry.cause, [0, 0])
+            total[0] += 1
+            total[1] += entry.node_bytes
+        return {cause: NodeTotals(nodes, node_bytes) for cause, (nodes, node_bytes) in sums.items()}
+
+    def _enter_relay_node(self, node_hash: bytes, data: bytes) -> None:
+        change, subscribed, prefix = self._moved(), self.view.subscribed, self._gained_at[node_hash]
+        cause = _cause(prefix, node_hash, change, self._lost_prefixes)
+        self.entries.append(Entry(cause, node_hash, len(data), _first_under(subscribed, prefix), len(prefix)))
+        if not self.subscriber.policies.cache.keeps(data):
+            self._uncacheable.append(len(data))
+        node = decode_known(node_hash, data)
+        if isinstance(node, Branch):
+            self.sibling_bytes += sibling_bytes(subscribed, prefix, node)
+
+    def _enter_cached(self, read: NodeRead) -> None:
+        self._moved()
+        prefix = self._gained_at[read.node_hash] if read.node_hash in self._gained_at else self._lost_at[read.node_hash]
+        index = _first_under(self.view.subscribed, prefix)
+        self.entries.append(Entry("cached", read.node_hash, read.size, index, len(prefix)))
+
+    def _enter_weight(self, read: NodeRead) -> None:
+        self.ref_time += read.weight.ref_time
+        self.proof_size += read.weight.proof_size
+
+    def _moved(self) -> PublisherChange:
+        """Return what moved, with its nodes' places by their hashes: of several the first."""
+        change = self.change
+        assert change is not None, "nodes below the top trie are read where a child root moved"
+        if not self._gained_at and not self._lost_at:
+            self._gained_at = {node_hash: prefix for prefix, node_hash in sorted(change.gained, reverse=True)}
+            self._lost_at = {node_hash: prefix for prefix, node_hash in sorted(change.lost, reverse=True)}
+            self._lost_prefixes = {prefix for prefix, _ in change.lost}
+        return change
+
+    def _done_before(self) -> list[int]:
+        """Return how many of the first keys are dealt with, for each number of them; empty when it makes no odds."""
+        change = self.change
+        if change is None or change.finished:
+            return []
+        done = (change.bases.get(key) == change.root for key in self.view.subscribed.keys)
+        return [0, *accumulate(map(int, done))]
+
+
+def spans(subscribed: SubscribedPaths, root: bytes, nodes: Mapping[bytes, bytes]) -> Iterator[Span]:
+    """Find every node with a hash and every external value on the paths of the keys, as far as ``nodes`` reach.
+
+    They come in the order of the keys: the first time that one comes is with the first key that leads to it.
+    """
+    paths = subscribed.paths
+    for reference, _, _, depth, low, high, first, value in descend(paths, root, nodes):
+        if len(reference) == HASH_LENGTH:
+            yield reference, depth, low, high
+        if isinstance(value, HashedValue):
+            yield value.hash, len(paths[first]), first, first + 1
+
+
+def sibling_bytes(subscribed: SubscribedPaths, prefix: bytes, node: Branch) -> int:
+    """Return the bytes of references in a ``node`` at ``prefix`` that lead to no subscribed key.
+
+    A child is named by its hash, or stands there itself, behind one byte for its length.
+    """
+    paths, path = subscribed.paths, prefix + node.partial
+    first, last = under(paths, path, 0, len(paths)) if paths else (0, 0)
+    if first < last and len(paths[first]) == len(path):
+        first += 1
+    wanted = {nibble for nibble, _, _ in ways(paths, len(path), first, last)}
+    children = enumerate(node.children)
+    return sum(1 + len(child) for nibble, child in children if child is not None and nibble not in wanted)
+
+
+def _cause(prefix: bytes, node_hash: bytes, change: PublisherChange, lost_at: set[bytes]) -> str:
+    if (prefix, node_hash) in change.lost:
+        return "unseen"
+    if prefix in lost_at:
+        return "changed"
+    above = (prefix[:length] for length in range(len(prefix)))
+    return "unseen" if change.unseen and any(place in change.unseen for place in above) else "new"
+
+
+def _first_under(subscribed: SubscribedPaths, prefix: bytes) -> int:
+    """Return the number of the first key whose path starts with ``prefix``."""
+    return bisect_left(subscribed.paths, prefix)
 
 
 def account_for(

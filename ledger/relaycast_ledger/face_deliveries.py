@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from relaycast_ledger.arrow_columns import column
-from relaycast_ledger.spreads import rank
+from relaycast_ledger.outcome import rank
 from relaycast_ledger.staged_file import staged
 
 FACE_DELIVERIES = pa.schema(

@@ -14,29 +14,33 @@ from msgspec import field
 
 from relaycast_collator.chains import Chains
 from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, GuestBuilt, GuestRefusedBlock
-from relaycast_ledger.account_records import BlockAccount
-from relaycast_ledger.accounting import account_for
+from relaycast_collator.guests import ExtrinsicLeftOut, GuestBlock
+from relaycast_ledger.accounting import BlockAccount, account_for
 from relaycast_ledger.block_checks import (
     Check,
     account_checks,
     agreement_checks,
     deletion_checks,
     delivery_checks,
+    guest_checks,
     pass_checks,
 )
 from relaycast_ledger.deliveries import Deliveries, DeliveriesDump, Place
-from relaycast_ledger.guest_records import GuestRecord, guest_checks, guest_record
-from relaycast_ledger.pov import PovSize, pov_size
+from relaycast_ledger.outcome import BLOCKS_BEHIND
+from relaycast_ledger.pov import PovSize, guest_pov_size, pov_size
 from relaycast_ledger.proof_picture import ProofPicture, picture_tries
-from relaycast_ledger.records import BlockRecord, Delivery, Invariants, ReadTotals, ToldDeletion, Uncharged
-from relaycast_ledger.starvation import BLOCKS_BEHIND
+from relaycast_ledger.records import BlockRecord, Delivery, GuestRecord, Invariants, ReadTotals, ToldDeletion, Uncharged
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.subscriber.events import CallbackOverweight, PublisherDisabled
 from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
+from relaycast_trie import RootMismatch, blake2_256
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import U32, VERSION, Count, Dump, DumpRow, Version
+
+DISPATCH_FAILED = b"\x00\x01"
+"""What a result begins with where the call of an extrinsic failed: ``ApplyExtrinsicResult`` in SCALE."""
 
 
 class Accounts(Enum):
@@ -385,3 +389,60 @@ def _totals(reads: list[NodeRead]) -> dict[str, ReadTotals]:
         total[0] += 1
         total[1] += read.size
     return {source.value: ReadTotals(*total) for source, total in sums.items()}
+
+
+def guest_record(
+    fact: GuestBuilt | GuestRefusedBlock, *, spec_name: str, spec_version: int, warm_up: bool = False
+) -> GuestRecord:
+    """Return the record of a guest's block, which its code in this version built or refused."""
+    if isinstance(fact, GuestRefusedBlock):
+        return GuestRecord(
+            tick=fact.tick,
+            para_id=fact.para_id,
+            number=fact.head.number,
+            relay_parent=fact.relay_parent.number,
+            spec_name=spec_name,
+            spec_version=spec_version,
+            refusal=fact.reason,
+            log=fact.log,
+            warm_up=warm_up,
+        )
+    block = fact.block
+    return GuestRecord(
+        tick=fact.tick,
+        para_id=fact.para_id,
+        number=block.header.number,
+        relay_parent=fact.relay_parent.number,
+        spec_name=spec_name,
+        spec_version=spec_version,
+        extrinsics=len(block.extrinsics),
+        failed_extrinsics=sum(result.startswith(DISPATCH_FAILED) for result in block.results),
+        left_out=len(block.left_out),
+        panics=tuple(_panic(it) for it in block.left_out if it.panicked),
+        extrinsic_bytes=sum(map(len, block.extrinsics)),
+        relay_proof_bytes=block.relay_proof.proof_bytes,
+        carried_relay_bytes=_carried_relay_bytes(block),
+        own_proof_bytes=block.own_proof.proof_bytes,
+        upward_messages=len(block.upward_messages),
+        shares=block.shares,
+        pov=_pov(fact),
+        log=block.log,
+        warm_up=warm_up,
+    )
+
+
+def _panic(left_out: ExtrinsicLeftOut) -> str:
+    return f"extrinsic 0x{blake2_256(left_out.extrinsic).hex()}: {left_out.reason}"
+
+
+def _carried_relay_bytes(block: GuestBlock) -> int:
+    """Return how many bytes of the relay proof's nodes stand in the extrinsics."""
+    carried = sum(len(node) for node in block.relay_proof.nodes if any(node in it for it in block.extrinsics))
+    return min(carried, sum(map(len, block.extrinsics)))
+
+
+def _pov(fact: GuestBuilt) -> PovSize | None:
+    try:
+        return guest_pov_size(fact.block, own_root=fact.parent.state_root, max_pov_bytes=fact.max_pov_size)
+    except RootMismatch:
+        return None

@@ -3,16 +3,289 @@
 Law: the same scenario, seed and version give the same outcome, byte for byte. Nothing here knows a clock or a machine.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from math import ceil
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from relaycast_ledger.account_records import NodeTotals
-from relaycast_ledger.key_tally import KeyCost
+from relaycast_ledger.accounting import NodeTotals
 from relaycast_ledger.proof_picture import ProofPicture
-from relaycast_ledger.runtime_outcome import RuntimeOutcome, RuntimePoint
-from relaycast_ledger.spreads import FullBlock, Latency, Share, Spread
-from relaycast_ledger.starvation import Starvation
+
+
+class Spread(Struct, frozen=True):
+    """Percentiles by nearest rank, and the sum.
+
+    A run's percentiles are of the blocks after its warm-up, the sum is of all blocks.
+    """
+
+    p50: int
+    p99: int
+    max: int
+    total: int
+
+
+class Latency(Struct, frozen=True):
+    """Relay blocks from a publication to its delivery; ``None`` where nothing was delivered."""
+
+    p50: int | None
+    p99: int | None
+    max: int | None
+
+    def told(self, *names: str) -> str:
+        """Return some of them with a stroke between, or a dash where nothing was delivered."""
+        values = [getattr(self, name) for name in names]
+        return "-" if None in values else "/".join(map(str, values))
+
+    def later_than(self, other: "Latency") -> bool:
+        """Tell whether the slowest here, or the p99, took longer than there; not where nothing was delivered."""
+        pairs = ((self.p99, other.p99), (self.max, other.max))
+        return any(ours is not None and theirs is not None and ours > theirs for ours, theirs in pairs)
+
+
+class Share(Struct, frozen=True):
+    """Parts of the largest PoV: 1 is a full block, more does not fit."""
+
+    p50: float
+    p99: float
+    max: float
+
+
+class FullBlock(Struct, frozen=True, kw_only=True):
+    """The fullest block of a subscriber: what it carries, by cause, and the time that it takes to compute."""
+
+    block: int
+    number: int
+    pov_bytes: int
+    compressed_bytes: int | None
+    """``None`` where it was not compressed: it fits in any case."""
+
+    max_pov_bytes: int
+    ref_time: int
+    max_ref_time: int
+    by_cause: dict[str, int]
+    """Bytes of ``pov_bytes``: ``static``, the causes of ``PublisherCost`` (``pubsub`` where no account is kept),
+    ``own``, ``messages``, and ``rest``, which is the header and the lengths between nodes."""
+
+    @property
+    def is_oversize(self) -> bool:
+        """Whether the relay chain would refuse it."""
+        return self.load > 1
+
+    @property
+    def sent_bytes(self) -> int:
+        """The compressed bytes, or, where they are not known, those before compression."""
+        return self.pov_bytes if self.compressed_bytes is None else self.compressed_bytes
+
+    @property
+    def load(self) -> float:
+        """How much of its limit it takes, in the dimension that decides."""
+        return max(self.sent_bytes / self.max_pov_bytes, self.ref_time / self.max_ref_time)
+
+
+def spread(values: Sequence[int], *, after: int = 0) -> Spread:
+    """Return the spread of ``values``, percentiles without the first ``after``; all zero when there are none."""
+    ordered = sorted(values[after:])
+    return Spread(rank(ordered, 50), rank(ordered, 99), rank(ordered, 100), sum(values))
+
+
+def latency(values: Iterable[int]) -> Latency:
+    """Return the spread of latencies in blocks."""
+    return counted_latency(Counter(values))
+
+
+def counted_latency(counts: Mapping[int, int]) -> Latency:
+    """Return the spread of latencies in blocks, of which it is counted how often each comes."""
+    ordered = sorted(counts)
+    ends = list(accumulate(counts[value] for value in ordered))
+    if not ends:
+        return Latency(None, None, None)
+
+    def at(percent: int) -> int:
+        return ordered[bisect_left(ends, max(1, ceil(ends[-1] * percent / 100)))]
+
+    return Latency(at(50), at(99), at(100))
+
+
+def share(sizes: Spread, allowed: int) -> Share:
+    """Return sizes as parts of what is ``allowed``, to six places."""
+    return Share(*(round(size / allowed, 6) for size in (sizes.p50, sizes.p99, sizes.max)))
+
+
+def rank(ordered: Sequence[int], percent: int) -> int:
+    """Return the value at or below which ``percent`` of the values lie, by nearest rank; 0 of no values."""
+    if not ordered:
+        return 0
+    return ordered[max(0, ceil(len(ordered) * percent / 100) - 1)]
+
+
+ENOUGH_BLOCKS = 10
+"""Blocks with something to receive, from which on a share of them says something."""
+
+BLOCKS_WITHOUT = 10
+"""Such blocks in a row without a value that starve a reader."""
+
+BLOCKS_BEHIND = 20
+"""Relay blocks that a reader may be behind on a key."""
+
+
+class Starvation(Struct, frozen=True, kw_only=True):
+    """Counts of a reader that starved, or of one whose run is too short to tell."""
+
+    is_starved: bool
+    """False: cut short in over half of the blocks, but there are fewer than ``ENOUGH_BLOCKS``."""
+
+    blocks: int
+    """Blocks in which the reader had something to receive."""
+
+    cut_short: int
+    """How many of these blocks ended before every key was read."""
+
+    blocks_without: int
+    """The most of these in a row in which nothing was received."""
+
+    is_behind: bool
+    """Whether the last block left a key more than ``BLOCKS_BEHIND`` relay blocks behind."""
+
+
+def starvation(blocks: Iterable[tuple[int, int, int, int]]) -> Starvation | None:
+    """Judge the blocks of one reader: each its number of new values, ``complete``, ``owed`` and ``behind``.
+
+    ``None`` where there is nothing to say.
+    """
+    counted = cut_short = without = longest = behind = 0
+    for received, complete, owed, late in blocks:
+        behind = late
+        if not (received or owed):
+            continue
+        counted += 1
+        cut_short += not complete
+        without = 0 if received else without + 1
+        longest = max(longest, without)
+    mostly_cut = 2 * cut_short > counted
+    starved = behind or longest >= BLOCKS_WITHOUT or (mostly_cut and counted >= ENOUGH_BLOCKS)
+    if not starved and not mostly_cut:
+        return None
+    return Starvation(
+        is_starved=bool(starved),
+        blocks=counted,
+        cut_short=cut_short,
+        blocks_without=longest,
+        is_behind=bool(behind),
+    )
+
+
+class ItemCost(Struct, frozen=True, kw_only=True):
+    """What one storage item took of a runtime's blocks, all of them together.
+
+    A node that several items of a pallet need counts as the pallet's item ``shared``, one that several pallets need as
+    ``trie.shared``. The ``proof_bytes`` of all items therefore add up.
+    """
+
+    pallet: str
+    item: str
+    blocks: int
+    """Blocks that read or wrote it."""
+
+    reads: int
+    writes: int
+    proof_bytes: int
+
+    @property
+    def name(self) -> str:
+        """The item as metadata has it; an item without a name is a pallet's, or a key of its own."""
+        return f"{self.pallet}.{self.item}" if self.pallet and self.item else self.pallet or self.item
+
+
+class RuntimeOutcome(Struct, frozen=True, kw_only=True):
+    """What the blocks of one parachain with a real runtime cost."""
+
+    para_id: int
+    name: str
+    spec_name: str
+    spec_version: int
+    blocks: int
+    refused_blocks: int
+    """Blocks that its code did not build, or whose messages the relay chain refuses."""
+
+    extrinsics: int
+    failed_extrinsics: int
+    """Extrinsics whose call failed."""
+
+    left_out: int
+    """Extrinsics beside them that were submitted, and that its code does not take."""
+
+    waiting: int
+    """Extrinsics for later blocks than those that were built."""
+
+    upward_messages: int
+    published: int
+    """Values that the relay chain published for it."""
+
+    refused_messages: int
+    """Upward messages that failed on the relay chain."""
+
+    relay_proof_bytes: Spread
+    own_proof_bytes: Spread
+    """Nodes of its own state that a block reads and rewrites, in full."""
+
+    own_compact_bytes: Spread
+    """The same as the compact proof that a block carries."""
+
+    pov_bytes: Spread
+    """Everything that a block carries, before compression."""
+
+    compressed_bytes: Spread
+    """The same as the relay chain gets it; it decides whether a block fits."""
+
+    pov_share: Share
+    compressed_share: Share
+    oversize_blocks: int
+    fullest_block: FullBlock | None
+    by_item: list[ItemCost]
+    """``own_proof_bytes`` of all blocks, the item that takes most first."""
+
+
+class RuntimePoint(Struct, frozen=True):
+    """One block of a real runtime, for charts."""
+
+    block: int
+    relay_proof_bytes: int
+    own_proof_bytes: int
+    own_compact_bytes: int
+    pov_bytes: int
+    compressed_bytes: int
+    carried_relay_bytes: int
+    """Part of ``pov_bytes``: nodes of the relay proof that the block's extrinsics hold."""
+
+
+class KeyCost(Struct, frozen=True, kw_only=True):
+    """What one key took of one subscriber's blocks: bytes that it adds to those of the keys before it."""
+
+    publisher: int
+    key: bytes
+    callbacks: int
+    changed_blocks: int
+    node_bytes: int
+    """Nodes in the proofs, without the way through the top trie."""
+
+    value_bytes: int
+    """External values in the proofs; shorter ones are in their nodes."""
+
+    cached_bytes: int
+    pruned_bytes: int
+    slowest_blocks: int
+    """The longest way of a value, from publication to delivery."""
+
+    conflated: int
+
+    @property
+    def proof_bytes(self) -> int:
+        """What of the proofs counts with this key."""
+        return self.node_bytes + self.value_bytes
+
 
 SCHEMA_VERSION = 2
 
@@ -300,7 +573,7 @@ class Point(Struct, frozen=True):
     """Whether the block left a key without its current value."""
 
     behind: bool = False
-    """Whether it left one more than ``relaycast_ledger.starvation.BLOCKS_BEHIND`` relay blocks behind."""
+    """Whether it left one more than ``relaycast_ledger.outcome.BLOCKS_BEHIND`` relay blocks behind."""
 
     warm_up: bool = False
     """Whether percentiles leave it out."""

@@ -2,7 +2,8 @@
 
 from msgspec import Struct, field
 
-from relaycast_ledger.account_records import BlockAccount
+from relaycast_collator.guests import StorageItemShare
+from relaycast_ledger.accounting import IN_THE_PROOF, BlockAccount
 from relaycast_ledger.pov import PovSize
 from relaycast_ledger.proof_picture import ProofPicture
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
@@ -186,3 +187,64 @@ class Invariants(Struct):
 
     def __repr__(self) -> str:
         return f"<Invariants {'ok' if self.ok else f'{self.violated} violated'}, {self.checked} checks>"
+
+
+def pov_by_cause(record: BlockRecord, pov: PovSize) -> dict[str, int]:
+    """Return the bytes of a block's PoV by cause, without causes that take none.
+
+    ``pubsub`` stands for the causes of the relay proof where no account is kept; ``rest`` is the header, validation
+    data, and the lengths between nodes.
+    """
+    account = record.account
+    causes = {"static": record.static_bytes}
+    if account is None:
+        causes["pubsub"] = record.proof_bytes - record.static_bytes
+    else:
+        for cause in IN_THE_PROOF:
+            causes[cause] = sum(getattr(it, cause).node_bytes for it in account.publishers)
+    causes |= {"own": pov.own_bytes, "messages": pov.message_bytes, "callbacks": pov.callback_bytes}
+    causes["rest"] = pov.pov_bytes - sum(causes.values())
+    return {cause: size for cause, size in causes.items() if size}
+
+
+class GuestRecord(Struct, frozen=True, kw_only=True):
+    """One block of one guest; sizes in bytes, times in ticks of the relay chain.
+
+    Of a block that was refused there is the ``refusal``, and no sizes.
+    """
+
+    tick: int
+    para_id: ParaId
+    number: int
+    relay_parent: int
+    spec_name: str
+    spec_version: int
+    extrinsics: int = 0
+    failed_extrinsics: int = 0
+    """Extrinsics whose call failed."""
+
+    left_out: int = 0
+    """Extrinsics that were submitted and that the code does not take."""
+
+    panics: tuple[str, ...] = ()
+    """What the code said where it trapped at an extrinsic."""
+
+    extrinsic_bytes: int = 0
+    relay_proof_bytes: int = 0
+    carried_relay_bytes: int = 0
+    """Those of ``relay_proof_bytes`` that stand in the block's extrinsics: its code may drop others."""
+
+    own_proof_bytes: int = 0
+    """Nodes of its own state that the block reads and rewrites, in full."""
+
+    upward_messages: int = 0
+    shares: tuple[StorageItemShare, ...] = ()
+    """``own_proof_bytes`` by storage item."""
+
+    pov: PovSize | None = None
+    """``None`` where the own proof is not one of the state of the block before."""
+
+    refusal: str | None = None
+    log: tuple[str, ...] = ()
+    warm_up: bool = False
+    """Whether the block is part of the warm-up, which percentiles leave out."""

@@ -14,11 +14,9 @@ import msgspec
 import pyarrow as pa
 
 from relaycast_ledger.arrow_columns import column
-from relaycast_ledger.points import Points
 from relaycast_ledger.records import BlockRecord
-from relaycast_ledger.run_tables import RunTables
-from relaycast_ledger.table_rows import NUMBER, TABLES, TableRows, batch_of
-from relaycast_ledger.tally import SubscriberTally, Tally
+from relaycast_ledger.run_statistics import Points, SubscriberTally, Tally
+from relaycast_ledger.run_tables import NUMBER, TABLES, RunTables, TableRows, batch_of
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import CheckpointRefused

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from relaycast_collator.chains_dump import ChainsDump
+from relaycast_collator.chains import ChainsDump
 from relaycast_node.block_time import BlockTime
 from relaycast_node.chain.served_chain_dump import ServedChainDump
 from relaycast_xcm.checkpoint import Count, Dump

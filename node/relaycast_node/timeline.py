@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from relaycast_collator import Chains
-from relaycast_collator.chains_dump import ChainsDump
+from relaycast_collator.chains import ChainsDump
 from relaycast_collator.relay_chain import Call
 
 TICKS_OF_A_CHECKPOINT = 64

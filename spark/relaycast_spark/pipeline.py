@@ -15,9 +15,8 @@ from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from relaycast_ledger.exceptions import SegmentFailed
-from relaycast_ledger.progress import Progress, Unseen
 from relaycast_ledger.segments.checkpoint import closing_digest, thaw
-from relaycast_ledger.segments.simulated import Preparation, Simulated
+from relaycast_ledger.segments.simulated import Preparation, Progress, Simulated, Unseen
 from relaycast_ledger.segments.spine import Segment, spine
 from relaycast_ledger.segments.work_folder import WorkFolder
 from relaycast_spark import tables

@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
-from relaycast_ledger.progress import Progress, Unseen
+from relaycast_ledger.segments.simulated import Progress, Unseen
 from relaycast_ledger.staged_file import sync, sync_all
 from relaycast_spark.exceptions import RowsLost
 from relaycast_spark.table_places import Store, TablePlace, refuse_unshared

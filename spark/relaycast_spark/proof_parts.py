@@ -16,8 +16,8 @@ from typing import Protocol
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
-from relaycast_ledger.file_lock import LOCK
-from relaycast_ledger.progress import Progress, Unseen
+from relaycast_ledger.segments.simulated import Progress, Unseen
+from relaycast_ledger.staged_file import LOCK
 from relaycast_spark.node_tables import NODES_FOLDER, NUMBERS, node_table, numbers_used
 from relaycast_spark.proof_jobs import ROWS_A_FILE, named, parquet_options, put_in_place, remove_leftovers, write_table
 from relaycast_spark.proof_tables import Form, TrieTable, load_trie

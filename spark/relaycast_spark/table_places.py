@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from relaycast_ledger.file_lock import alone_in
+from relaycast_ledger.staged_file import alone_in
 from relaycast_spark.exceptions import OutputFull, PlaceRefused
 from relaycast_spark.parquet_footer import PARQUET, check_footer, is_read, parquet_files
 from relaycast_spark.session import FULL_DISK, is_local

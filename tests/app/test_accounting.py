@@ -18,11 +18,10 @@ from relaycast.report.charts import MAX_COLUMNS, Series, stacked_chart
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast.simulation.run_files import simulate
-from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED
+from relaycast_ledger.accounting import IN_THE_PROOF, PRUNED
 from relaycast_ledger.arrow_columns import column
 from relaycast_ledger.outcome import SCHEMA_VERSION
-from relaycast_ledger.run_tables import ROWS_A_GROUP, RunTables
-from relaycast_ledger.table_rows import TableRows
+from relaycast_ledger.run_tables import ROWS_A_GROUP, RunTables, TableRows
 
 TABLES = ("blocks", "proofs", "keys", "deliveries")
 

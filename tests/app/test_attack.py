@@ -12,7 +12,7 @@ from relaycast.attacks import Bystander, LieReport, Service, crafted_keys, depth
 from relaycast.attacks import lies as all_lies
 from relaycast.attacks.message_lies import INVENTED, WITHHELD
 from relaycast.attacks.proving_ground import BUSY, TIGHT, Moment, ProvingGround
-from relaycast_ledger.spreads import Latency
+from relaycast_ledger.outcome import Latency
 from relaycast_pallets import ParachainInherentData
 from relaycast_pallets.broadcaster.config import POLKADOT
 from relaycast_pallets.subscriber.config import SubscriberConfig

@@ -13,7 +13,7 @@ from relaycast.attacks.price.griefers import CALLBACK_MS, GRIEFERS, SPAMMERS, Gr
 from relaycast.attacks.price.ground import FIRST_READER, PriceGround, Terms
 from relaycast.attacks.price.table import Measuring, price_griefer
 from relaycast.cli.exit_code import ExitCode
-from relaycast_collator.xcm_config import BLOCK_AUTHOR
+from relaycast_collator.relay_chain import BLOCK_AUTHOR
 from relaycast_pallets.balances.pallet import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT, UNITS
 from relaycast_pallets.broadcaster.pallet import Broadcaster

@@ -23,7 +23,7 @@ from relaycast.pov.snapshot import (
     write_kept,
 )
 from relaycast.refusal import BadInput
-from relaycast_ledger.spreads import Spread
+from relaycast_ledger.outcome import Spread
 
 _KEPT: list[bytes] = []
 """What was kept first, for all tests that begin with it."""

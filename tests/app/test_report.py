@@ -17,7 +17,7 @@ from relaycast.report.trie_view import CAUSES
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast.simulation.simulation import Simulation
 from relaycast_ledger import NodeTotals
-from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED
+from relaycast_ledger.accounting import IN_THE_PROOF, PRUNED
 from relaycast_ledger.outcome import (
     InvariantsOutcome,
     Outcome,
@@ -25,11 +25,14 @@ from relaycast_ledger.outcome import (
     PublisherCost,
     PublisherOutcome,
     RelayOutcome,
+    Share,
+    Spread,
     SubscriberOutcome,
+    latency,
+    spread,
 )
 from relaycast_ledger.proof_picture import ProofPicture
-from relaycast_ledger.spreads import Share, Spread, latency, spread
-from relaycast_ledger.tally import SubscriberTally
+from relaycast_ledger.run_statistics import SubscriberTally
 from relaycast_xcm import ParaId
 
 HOSTILE = "<script>alert('x')</script>\"'&{{ 7*7 }}{% raw %}"

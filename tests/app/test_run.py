@@ -17,7 +17,7 @@ from file_contents import contents
 from long_hauls import soak
 from relaycast.cli.command import refusal
 from relaycast.simulation.run_folder import staged
-from relaycast_ledger.spreads import rank, spread
+from relaycast_ledger.outcome import rank, spread
 from shared_vectors import shared
 from synced_places import synced_places
 

@@ -7,7 +7,7 @@ import pytest
 from relaycast.scenario.files import load_named
 from relaycast.simulation.simulation import Simulation
 from relaycast_ledger import BlockRecord
-from relaycast_ledger.account_records import IN_THE_PROOF
+from relaycast_ledger.accounting import IN_THE_PROOF
 from relaycast_node.live import Live
 
 BLOCKS = 12

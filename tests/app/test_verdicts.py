@@ -20,8 +20,7 @@ from relaycast.scenario.message_load import MessageLoad
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast.simulation.alternative import with_alternative
 from relaycast.simulation.simulation import Simulation
-from relaycast_ledger.outcome import Outcome
-from relaycast_ledger.spreads import rank
+from relaycast_ledger.outcome import Outcome, rank
 
 CROWDED = """
 blocks = 9

@@ -3,8 +3,8 @@
 from collections import Counter
 
 from relaycast_collator import GuestBlock, GuestDump, GuestRefused, Header, RelayBlock, RelayProver, StorageItemShare
+from relaycast_collator.collator import collect_relay_storage_proof
 from relaycast_collator.header import ordered_root
-from relaycast_collator.proof_collection import collect_relay_storage_proof
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT, static_relay_keys
 from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken

@@ -4,15 +4,17 @@ from itertools import pairwise
 
 from collator.networks import PUBLISHER, SUBSCRIBER, keys, network, publish, values
 from relaycast_collator import BlockBuilt, DigestItem, Header
-from relaycast_collator.digests import (
+from relaycast_collator.header import (
+    CONSENSUS,
     MODELLED_AUTHORITIES,
+    PRE_RUNTIME,
+    SEAL,
     aura_pre_digest,
     authority_of,
     babe_pre_digest,
     modelled_seal,
     relay_parent_storage_root_item,
 )
-from relaycast_collator.header import CONSENSUS, PRE_RUNTIME, SEAL
 
 ROOT = bytes(range(32))
 

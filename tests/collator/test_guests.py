@@ -21,9 +21,8 @@ from relaycast_collator import (
     RelaySealed,
     TickBegan,
 )
-from relaycast_collator.chains_dump import ChainsDump
-from relaycast_collator.host_configuration import host_configuration
-from relaycast_collator.relay_chain import FIRST_SLOT
+from relaycast_collator.chains import ChainsDump
+from relaycast_collator.relay_chain import FIRST_SLOT, host_configuration
 from relaycast_pallets.frame.well_known_keys import ACTIVE_CONFIG, CURRENT_SLOT, para_head
 from relaycast_pallets.messaging.hrmp import MODELLED_CHANNEL
 from relaycast_pallets.subscriber.subscription import SubscribedKey

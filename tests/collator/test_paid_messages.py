@@ -6,7 +6,7 @@ import pytest
 
 from collator.networks import OTHER_PUBLISHER, PUBLISHER, SYSTEM_PUBLISHER, key, network
 from relaycast_collator import Chains
-from relaycast_collator.xcm_config import BLOCK_AUTHOR
+from relaycast_collator.relay_chain import BLOCK_AUTHOR
 from relaycast_pallets import DataPublished
 from relaycast_pallets.balances.events import Burned, Deposit, Issued, Minted, Transfer
 from relaycast_pallets.message_queue.outcome_events import MessageProcessed, MessageProcessingFailed

@@ -9,7 +9,7 @@ import pytest
 from ledger.watched import Watched
 from pallets.block_vectors import keys
 from relaycast_collator.chains import manager_of
-from relaycast_collator.proof_collection import collect_relay_storage_proof
+from relaycast_collator.collator import collect_relay_storage_proof
 from relaycast_collator.relay_chain import RelayBlock, RelayChain
 from relaycast_ledger.records import BlockRecord
 from relaycast_pallets import (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from collator.networks import PUBLISHER, SUBSCRIBER, keys
 from relaycast_collator import BlockBuilt, BlockPanicked, Chains, Fact, Messages, Pace, ParachainUpgrade
-from relaycast_collator.chains_dump import ChainsDump
+from relaycast_collator.chains import ChainsDump
 from relaycast_pallets import CumulusSixths, Floor, Origin, Policies, Remaining, SubscribedKey, SubscriberConfig
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber import policies as policy

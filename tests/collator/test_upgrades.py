@@ -11,7 +11,7 @@ import pytest
 from collator.networks import OTHER_PUBLISHER, OTHER_SUBSCRIBER, PUBLISHER, SUBSCRIBER, keys, network, values
 from ledger.watched import Watched
 from relaycast_collator import BlockBuilt, BlockPanicked, Pace, Parachain, ParachainUpgrade, RelayUpgrade
-from relaycast_collator.chains_dump import ChainsDump
+from relaycast_collator.chains import ChainsDump
 from relaycast_pallets import Policies, SubscribedKey
 from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_pallets.frame.system_events import RuntimeUpgraded

@@ -25,9 +25,8 @@ from collator.networks import (
 )
 from ledger.watched import Watched
 from relaycast_ledger import Accounts, BlockRecord, Ending, NodeTotals, PublisherAccount
-from relaycast_ledger.account_records import IN_THE_PROOF
+from relaycast_ledger.accounting import IN_THE_PROOF, sibling_bytes
 from relaycast_ledger.block_checks import account_checks
-from relaycast_ledger.publisher_book import sibling_bytes
 from relaycast_pallets import derive_child_info
 from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_pallets.subscriber.config import SubscriberConfig

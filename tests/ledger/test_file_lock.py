@@ -9,15 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from relaycast_ledger.file_lock import LOCK, alone_in
-from relaycast_ledger.staged_file import staged, sync
+from relaycast_ledger.staged_file import LOCK, alone_in, staged, sync
 from synced_places import synced_places
 
 HOLD_AGAIN_AND_AGAIN = """
 import os, sys
 from pathlib import Path
 from relaycast_ledger.exceptions import WorkFolderInUse
-from relaycast_ledger.file_lock import alone_in
+from relaycast_ledger.staged_file import alone_in
 
 folder, held = Path(sys.argv[1]), 0
 while held < 60:

@@ -10,11 +10,10 @@ from collator.hand_made_guest import PANIC, HandMadeGuest
 from ledger.watched import Watched
 from relaycast_collator import Fact, GuestBuilt, RelayBlock, RelayProver, StorageItemShare
 from relaycast_collator.guests import GuestBlock
-from relaycast_ledger.guest_records import GuestRecord
-from relaycast_ledger.guest_tally import GuestTally
 from relaycast_ledger.pov import compressed
-from relaycast_ledger.run_tables import RunTables
-from relaycast_ledger.table_rows import TableRows
+from relaycast_ledger.records import GuestRecord
+from relaycast_ledger.run_statistics import GuestTally
+from relaycast_ledger.run_tables import RunTables, TableRows
 from relaycast_trie import StorageProof
 from relaycast_trie.proofs.compact_proof import CompactProof
 from relaycast_trie.scale import encode_vec

@@ -9,7 +9,7 @@ import pytest
 from collator.networks import OTHER_PUBLISHER, PUBLISHER, SUBSCRIBER, key, keys, publish, values
 from ledger.watched import Watched
 from relaycast_ledger import Accounts, BlockRecord
-from relaycast_ledger.account_records import PublisherAccount
+from relaycast_ledger.accounting import PublisherAccount
 from relaycast_xcm import ParaId
 
 TICKS = 24

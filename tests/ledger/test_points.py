@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relaycast_ledger.outcome import Point
-from relaycast_ledger.points import FLAGS, NAMES, Line, Points
-from relaycast_ledger.spreads import counted_latency, latency
+from relaycast_ledger.outcome import Point, counted_latency, latency
+from relaycast_ledger.run_statistics import FLAGS, NAMES, Line, Points
 
 SIZES = st.integers(0, 2**40)
 POINTS = st.builds(

@@ -6,10 +6,10 @@ import pytest
 from collator.networks import EVERYTHING, PUBLISHER, SUBSCRIBER, keys, network, publish, run, values
 from ledger.watched import Watched
 from relaycast_collator import BlockBuilt, Header
+from relaycast_ledger.outcome import spread
 from relaycast_ledger.pov import ZSTD_PREFIX, PovSize, block_data, compressed, pov_size
-from relaycast_ledger.pov_causes import pov_by_cause
-from relaycast_ledger.spreads import spread
-from relaycast_ledger.tally import SubscriberTally
+from relaycast_ledger.records import pov_by_cause
+from relaycast_ledger.run_statistics import SubscriberTally
 from relaycast_trie import CompactProof, StorageProof
 from relaycast_trie.scale import ScaleReader
 

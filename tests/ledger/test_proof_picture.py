@@ -6,7 +6,7 @@ import pytest
 
 from ledger.watched import Watched
 from relaycast_ledger import Accounts, BlockRecord
-from relaycast_ledger.account_records import IN_THE_PROOF
+from relaycast_ledger.accounting import IN_THE_PROOF
 from relaycast_ledger.proof_picture import VALUE_BYTES_KEPT, PicturedNode, ProofPicture
 from relaycast_pallets.subscriber.policies import NoCache, Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import BatchSimulation
-from relaycast_ledger import BlockRecord, run_part, run_tables, tally
+from relaycast_ledger import BlockRecord, run_part, run_statistics, run_tables
 from relaycast_ledger.run_part import (
     BlockPlace,
     PartInTheMaking,
@@ -24,9 +24,8 @@ from relaycast_ledger.run_part import (
     decode_part,
     encode_part,
 )
-from relaycast_ledger.run_tables import RunTables
-from relaycast_ledger.table_rows import TableRows
-from relaycast_ledger.tally import LISTS, MAXIMA, SUMS, SubscriberTally, Tally
+from relaycast_ledger.run_statistics import LISTS, MAXIMA, SUMS, SubscriberTally, Tally
+from relaycast_ledger.run_tables import RunTables, TableRows
 from relaycast_xcm.checkpoint import CheckpointRefused
 from searches import examples
 from spark.scenarios import MARKET, SCARCE, UPGRADED
@@ -146,7 +145,7 @@ def test_every_figure_of_a_tally_is_counted_in() -> None:
 
 @pytest.mark.parametrize("figure", ["callbacks", "incomplete_blocks"])
 def test_a_mutant_that_forgets_a_sum_is_found_out(figure: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally, "SUMS", tuple(name for name in SUMS if name != figure))
+    monkeypatch.setattr(run_statistics, "SUMS", tuple(name for name in SUMS if name != figure))
     records, score = records_of("scarce"), Tally()
     with TemporaryDirectory() as folder, tables_in(folder) as tables:
         for block in records:

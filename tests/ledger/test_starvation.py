@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from relaycast.scenario.policy_choice import with_overrides
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.simulation.simulation import Simulation
-from relaycast_ledger.starvation import BLOCKS_BEHIND, Starvation, starvation
+from relaycast_ledger.outcome import BLOCKS_BEHIND, Starvation, starvation
 
 FED, CUT, NOTHING = (1, 1, 0, 0), (1, 0, 1, 0), (0, 0, 1, 0)
 """A block with a value that was complete, one with a value that was cut short, one cut short without a value."""

@@ -16,9 +16,8 @@ from relaycast_collator.upgrades import ParachainUpgrade
 from relaycast_ledger import Accounts, BlockRecord, KeyEnding
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.run_part import PartInTheMaking, decode_part, encode_part
-from relaycast_ledger.run_tables import RunTables
-from relaycast_ledger.table_rows import TableRows
-from relaycast_ledger.tally import Tally
+from relaycast_ledger.run_statistics import Tally
+from relaycast_ledger.run_tables import RunTables, TableRows
 from relaycast_pallets import DataDeleted, Origin, Policies, SubscriberConfig
 from relaycast_pallets.subscriber.policies import Silent, Told
 from relaycast_pallets.subscriber.publisher_pass import PublisherPass

@@ -10,10 +10,10 @@ import pytest
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import BatchSimulation
 from relaycast_ledger.run_part import decode_part
+from relaycast_ledger.run_statistics import SubscriberTally, Tally
 from relaycast_ledger.run_tables import RunTables
 from relaycast_ledger.segments.simulated import Advanced
 from relaycast_ledger.segments.spine import Segment, spine
-from relaycast_ledger.tally import SubscriberTally, Tally
 from relaycast_spark.tables import REPLAYED, Row
 from relaycast_trie import node_codec
 from relaycast_xcm.checkpoint import CheckpointRefused

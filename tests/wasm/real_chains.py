@@ -8,8 +8,7 @@ from functools import cache
 
 from genesis_states import genesis
 from peers import missing
-from relaycast_collator.digests import AURA, babe_pre_digest
-from relaycast_collator.header import DigestItem, Header
+from relaycast_collator.header import AURA, DigestItem, Header, babe_pre_digest
 from relaycast_pallets.frame.state import State
 from relaycast_trie.hasher import blake2_128_concat, blake2_256, twox_128
 from relaycast_trie.node_codec import StateVersion

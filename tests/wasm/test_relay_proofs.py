@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from relaycast_collator.digests import aura_pre_digest
+from relaycast_collator.header import aura_pre_digest
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, PersistedValidationData
 from relaycast_trie import StorageProof
 from relaycast_trie.scale import encode_vec

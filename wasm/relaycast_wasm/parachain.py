@@ -8,10 +8,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from relaycast_collator.digests import aura_pre_digest, modelled_seal
+from relaycast_collator.collator import RelayProver, collect_relay_storage_proof
 from relaycast_collator.guests import ExtrinsicLeftOut, GuestBlock, GuestDump, GuestRefused
-from relaycast_collator.header import Header
-from relaycast_collator.proof_collection import RelayProver, collect_relay_storage_proof
+from relaycast_collator.header import Header, aura_pre_digest, modelled_seal
 from relaycast_collator.relay_chain import RelayBlock
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT, static_relay_keys

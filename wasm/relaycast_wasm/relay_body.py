@@ -8,9 +8,15 @@ finalizes. So relay proofs are made of the very state that the header names. No 
 
 from collections.abc import Iterable, Sequence
 
-from relaycast_collator.block_body import ClosedBody
-from relaycast_collator.digests import BABE, SECONDARY_PLAIN, babe_pre_digest
-from relaycast_collator.header import PRE_RUNTIME, DigestItem, Header
+from relaycast_collator.header import (
+    BABE,
+    PRE_RUNTIME,
+    SECONDARY_PLAIN,
+    ClosedBody,
+    DigestItem,
+    Header,
+    babe_pre_digest,
+)
 from relaycast_collator.relay_chain import RelayChain
 from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData

@@ -11,7 +11,7 @@ from msgspec import Struct
 from relaycast.scenario.workload import value_of
 from relaycast_collator import Chains
 from relaycast_ledger import BlockRecord, Delivery
-from relaycast_ledger.spreads import Latency, Spread, latency, spread
+from relaycast_ledger.outcome import Latency, Spread, latency, spread
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey

@@ -16,7 +16,7 @@ from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
 from relaycast.scenario.workload import value_of
 from relaycast_collator import Chains, Fact, MessagesQueued
 from relaycast_ledger import BlockRecord, Ledger
-from relaycast_ledger.spreads import Spread, spread
+from relaycast_ledger.outcome import Spread, spread
 from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import Engine

@@ -16,8 +16,8 @@ from relaycast.callback_time import MAX_MICROSECONDS, limit_of, weight_of
 from relaycast.scenario.workload import value_of
 from relaycast_collator import Chains, Fact, MessagesQueued
 from relaycast_ledger import BlockRecord, Ledger
+from relaycast_ledger.outcome import Spread, spread
 from relaycast_ledger.pov import MAX_BLOCK_REF_TIME
-from relaycast_ledger.spreads import Spread, spread
 from relaycast_pallets.subscriber.config import CALLBACK_LIMIT, SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import Engine

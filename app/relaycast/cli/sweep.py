@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from relaycast.simulation.sweep import Cell
     from relaycast.simulation.sweep_runs import Runner
-    from relaycast_ledger.progress import Progress
+    from relaycast_ledger.segments.simulated import Progress
     from relaycast_spark.session import Spark
     from relaycast_trie import Engine
 

@@ -15,10 +15,8 @@ from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast_collator import Fact, TickBegan
 from relaycast_ledger import BlockRecord, Violation
-from relaycast_ledger.outcome import Outcome
-from relaycast_ledger.spreads import FullBlock, Latency, Spread
-from relaycast_ledger.starvation import Starvation
-from relaycast_ledger.tally import SubscriberTally, Tally
+from relaycast_ledger.outcome import FullBlock, Latency, Outcome, Spread, Starvation
+from relaycast_ledger.run_statistics import SubscriberTally, Tally
 from relaycast_pallets.broadcaster.events import DataPublished, KeyExpired, PublisherDeregistered
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_trie.engine import Engine

@@ -11,7 +11,7 @@ from relaycast.report.verdicts import starved_line
 from relaycast.scenario.policy_choice import KINDS, PolicyTable, names_of
 from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
-from relaycast_ledger.spreads import Spread
+from relaycast_ledger.outcome import Spread
 
 COLUMNS = ("figure", "first", "second", "difference", "")
 

@@ -6,7 +6,7 @@ from relaycast.notebook.markup import Cell, Part, bar, card
 from relaycast_collator.chains import Chains
 from relaycast_collator.parachain import ParachainBlock
 from relaycast_collator.relay_chain import RelayBlock
-from relaycast_ledger.account_records import IN_THE_PROOF
+from relaycast_ledger.accounting import IN_THE_PROOF
 from relaycast_ledger.ledger import Ledger
 from relaycast_ledger.records import BlockRecord, Delivery
 

@@ -4,7 +4,7 @@ from relaycast.network import Network, Reader
 from relaycast.notebook.chains import COLOURS
 from relaycast.notebook.markup import Cell, Part, bar, card
 from relaycast.run import Run
-from relaycast_ledger.tally import DeliveryTotals, SubscriberTally
+from relaycast_ledger.run_statistics import DeliveryTotals, SubscriberTally
 from relaycast_xcm import ParaId
 
 RUN_COLUMNS = ("reader", "blocks", "callbacks", "proof p50", "p99", "max", "static p50", "own p50", "latency p50/p99")

@@ -16,9 +16,7 @@ from msgspec import Struct, field
 from relaycast.inputs import parse_toml, read_bytes
 from relaycast.out_file import write_text
 from relaycast.refusal import BadInput, one_line, shown
-from relaycast_ledger.outcome import Outcome, PublisherCost
-from relaycast_ledger.runtime_outcome import RuntimeOutcome
-from relaycast_ledger.spreads import Spread
+from relaycast_ledger.outcome import Outcome, PublisherCost, RuntimeOutcome, Spread
 
 SNAPSHOT_VERSION = 1
 """Version of the file's layout. It changes only with the layout, so that a new release can still read old files."""

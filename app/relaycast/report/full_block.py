@@ -1,7 +1,7 @@
 """The fullest block of a run in words: what it carries against what it may, and what its bytes are for."""
 
 from relaycast.report.templates import percent
-from relaycast_ledger.spreads import FullBlock
+from relaycast_ledger.outcome import FullBlock
 
 MAX_CAUSES = 3
 """How many causes of a block's size a sentence names, the largest first."""

@@ -19,11 +19,9 @@ from relaycast.report.upgrades import upgrade_marks, upgrade_rows
 from relaycast.report.verdicts import Severity, by_cause, largest, median_block, title, verdicts
 from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
-from relaycast_ledger.account_records import IN_THE_PROOF
-from relaycast_ledger.key_tally import KeyCost
-from relaycast_ledger.outcome import Outcome, Point, PublisherCost, SubscriberOutcome
-from relaycast_ledger.points import Line
-from relaycast_ledger.spreads import rank
+from relaycast_ledger.accounting import IN_THE_PROOF
+from relaycast_ledger.outcome import KeyCost, Outcome, Point, PublisherCost, SubscriberOutcome, rank
+from relaycast_ledger.run_statistics import Line
 
 STACKED = ("static", *IN_THE_PROOF)
 """What bytes of a proof are for, from the bottom of a chart to its top."""

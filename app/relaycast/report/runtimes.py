@@ -9,8 +9,7 @@ from typing import NamedTuple
 from relaycast.report.charts import COLOURS, Series, across, band_chart, banded
 from relaycast.report.templates import percent
 from relaycast.terminal import counted
-from relaycast_ledger.outcome import Outcome
-from relaycast_ledger.runtime_outcome import ItemCost, RuntimeOutcome, RuntimePoint
+from relaycast_ledger.outcome import ItemCost, Outcome, RuntimeOutcome, RuntimePoint
 
 MAX_ITEMS = 60
 """Storage items of one runtime that the page names; the others are one row."""

@@ -6,7 +6,7 @@ from relaycast.report.runtimes import runtime_sentences
 from relaycast.report.upgrades import upgrade_sentence
 from relaycast.report.verdicts import largest, title
 from relaycast.terminal import counted
-from relaycast_ledger.account_records import IN_THE_PROOF
+from relaycast_ledger.accounting import IN_THE_PROOF
 from relaycast_ledger.outcome import Outcome, PublisherCost, SubscriberOutcome
 
 REASONS = {

@@ -14,11 +14,19 @@ from relaycast.report.full_block import causes, fullest, share_taken
 from relaycast.report.runtimes import cost_sentence, cost_summary
 from relaycast.report.templates import percent
 from relaycast.terminal import counted
-from relaycast_ledger.account_records import IN_THE_PROOF
-from relaycast_ledger.outcome import Outcome, Point, PublisherOutcome, SubscriberOutcome
-from relaycast_ledger.runtime_outcome import RuntimeOutcome
-from relaycast_ledger.spreads import FullBlock, rank
-from relaycast_ledger.starvation import BLOCKS_BEHIND, ENOUGH_BLOCKS, Starvation
+from relaycast_ledger.accounting import IN_THE_PROOF
+from relaycast_ledger.outcome import (
+    BLOCKS_BEHIND,
+    ENOUGH_BLOCKS,
+    FullBlock,
+    Outcome,
+    Point,
+    PublisherOutcome,
+    RuntimeOutcome,
+    Starvation,
+    SubscriberOutcome,
+    rank,
+)
 
 WORTH_CHANGING = 0.005
 """An alternative is named if it saves at least this part of the bytes that blocks carry."""

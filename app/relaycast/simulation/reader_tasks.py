@@ -22,8 +22,8 @@ from relaycast.simulation.side_by_side import ReaderShare, Team, build, reader_s
 from relaycast.simulation.spark_engine import ENGINE, SparkOptions
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
-from relaycast_ledger.progress import Progress, Unseen
-from relaycast_ledger.tally import Tally
+from relaycast_ledger.run_statistics import Tally
+from relaycast_ledger.segments.simulated import Progress, Unseen
 from relaycast_spark.session import require_spark, spark_session
 from relaycast_spark.task_gang import gang_of
 from relaycast_trie.dispatch import warm_up_for

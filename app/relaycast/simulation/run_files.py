@@ -14,7 +14,7 @@ from relaycast.simulation.run_folder import OpenFiles, staged
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
-from relaycast_ledger.tally import Tally
+from relaycast_ledger.run_statistics import Tally
 from relaycast_trie.engine import Engine
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from relaycast.scenario.workload_dump import SendingsDump
 from relaycast_collator import RelayBlock
-from relaycast_ledger.guest_tally import GuestTally
+from relaycast_ledger.run_statistics import GuestTally
 from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_xcm.ump import Processed
 

@@ -22,7 +22,7 @@ from relaycast.simulation.run_folder import OpenFiles
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast.simulation.worker_processes import begin_worker
 from relaycast_collator import BlockBuilt, BlockPanicked, Fact
-from relaycast_collator.built_elsewhere import BuiltElsewhere
+from relaycast_collator.chains import BuiltElsewhere
 from relaycast_ledger import Invariants
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome

@@ -44,10 +44,10 @@ from relaycast_ledger.outcome import (
     InvariantsOutcome,
     Outcome,
     PublisherOutcome,
+    RuntimeOutcome,
     SubscriberOutcome,
 )
-from relaycast_ledger.runtime_outcome import RuntimeOutcome
-from relaycast_ledger.tally import Tally
+from relaycast_ledger.run_statistics import Tally
 from relaycast_pallets.parachain_system.messaging_state import ChannelMissing
 from relaycast_pallets.parachain_system.relay_budget import message_free_bytes
 from relaycast_trie import CodecError
@@ -58,8 +58,7 @@ from relaycast_xcm.checkpoint import VERSION, CheckpointRefused
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Playback
     from relaycast.simulation.guests import GuestWorkload
-    from relaycast_ledger.run_tables import RunTables
-    from relaycast_ledger.table_rows import TableRows
+    from relaycast_ledger.run_tables import RunTables, TableRows
 
 PICTURED_SUBSCRIBERS = 8
 PICTURED_BLOCKS = 6
@@ -159,7 +158,7 @@ class Simulation:
 
     def rows(self) -> "TableRows":
         """Return what makes rows of these tables."""
-        from relaycast_ledger.table_rows import TableRows  # noqa: PLC0415 - pyarrow is slow to load
+        from relaycast_ledger.run_tables import TableRows  # noqa: PLC0415 - pyarrow is slow to load
 
         names = key_names(self.scenario) if self.by_key else {}
         return TableRows(by_key=self.by_key, key_names=names, runtimes=bool(self.guests))

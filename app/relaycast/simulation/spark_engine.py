@@ -19,9 +19,9 @@ from relaycast.simulation.batch import BatchSimulation
 from relaycast.simulation.run_files import Finished, write_files
 from relaycast.simulation.run_folder import staged
 from relaycast_ledger.event_lines import EventLines
-from relaycast_ledger.progress import Progress, Unseen
+from relaycast_ledger.run_statistics import Tally
+from relaycast_ledger.segments.simulated import Progress, Unseen
 from relaycast_ledger.segments.work_folder import WorkFolder
-from relaycast_ledger.tally import Tally
 from relaycast_spark.session import SessionSettings, require_spark, spark_session
 from relaycast_spark.tables import REPLAYED as REPLAYED_ROWS
 from relaycast_trie.dispatch import warm_up_for

@@ -18,7 +18,7 @@ import msgspec
 from relaycast.out_file import parents_of, refusing_os_errors
 from relaycast.simulation.sweep import Cell
 from relaycast.version import __version__
-from relaycast_ledger.file_lock import LOCK, alone_in
+from relaycast_ledger.staged_file import LOCK, alone_in
 
 Row = dict[str, Any]
 

@@ -10,7 +10,7 @@ import msgspec
 from relaycast.simulation.sweep import Cell, run_cell, table_schema
 from relaycast.simulation.sweep_folder import SweepFolder
 from relaycast.simulation.worker_processes import worked
-from relaycast_ledger.progress import Progress
+from relaycast_ledger.segments.simulated import Progress
 from relaycast_trie import Engine
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from relaycast_gateway.log.retention import Retention
 from relaycast_gateway.log.rows import Table
 from relaycast_gateway.log.unusable import DamagedEvent, LogClosed, UnusableLog
 from relaycast_gateway.record import MOST_PUBLICATION_ID, EventDraft, EventRecord, Visibility
-from relaycast_ledger.file_lock import alone_with
+from relaycast_ledger.staged_file import alone_with
 
 LOCK_SUFFIX = ".lock"
 

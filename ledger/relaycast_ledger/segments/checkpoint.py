@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 import msgspec
 import pyarrow as pa
 
-from relaycast_collator.chains_dump import ChainsDump
+from relaycast_collator.chains import ChainsDump
 from relaycast_ledger.ledger import LedgerDump
 from relaycast_ledger.segments.simulated import Simulated
 from relaycast_trie import blake2_256

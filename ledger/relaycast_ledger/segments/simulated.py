@@ -1,4 +1,4 @@
-"""What a run in segments asks of a simulation: to go on block by block, and to be put away and taken up again."""
+"""What a run in segments asks of a simulation, and what it reports to whoever draws its progress."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -9,6 +9,24 @@ from relaycast_collator import Chains
 from relaycast_ledger.ledger import Ledger
 from relaycast_ledger.records import BlockRecord
 from relaycast_trie.engine import Engine
+
+
+class Progress(Protocol):
+    """Something that shows stages; ``total`` and ``done`` count the stage's rows."""
+
+    def begin(self, stage: str, total: int, *, done: int = 0, unit: str = "blocks") -> None: ...
+
+    def advance(self, stage: str, rows: int) -> None: ...
+
+
+class Unseen:
+    """Shows nothing."""
+
+    def begin(self, stage: str, total: int, *, done: int = 0, unit: str = "blocks") -> None:
+        """Show nothing."""
+
+    def advance(self, stage: str, rows: int) -> None:
+        """Show nothing."""
 
 
 class PublisherCount(Struct, frozen=True):

@@ -21,9 +21,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from relaycast_ledger.exceptions import SegmentFailed
-from relaycast_ledger.file_lock import LOCK, alone_in
 from relaycast_ledger.segments.spine import Segment
-from relaycast_ledger.staged_file import sync
+from relaycast_ledger.staged_file import LOCK, alone_in, sync
 from relaycast_xcm.checkpoint import CheckpointRefused
 
 SCHEMA_VERSION = 5

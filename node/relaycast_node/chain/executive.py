@@ -8,8 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from relaycast_collator.block_body import ClosedBody
-from relaycast_collator.header import DigestItem, ordered_root
+from relaycast_collator.header import ClosedBody, DigestItem, ordered_root
 from relaycast_node.chain.block_storage import BlockStorage, phases
 from relaycast_node.chain.dispatcher import Dispatcher
 from relaycast_node.extrinsic.decoded_call import DecodedCall

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from relaycast.simulation.run_files import Finished
-    from relaycast_ledger.progress import Progress
+    from relaycast_ledger.segments.simulated import Progress
     from relaycast_spark.session import SessionSettings, Spark
     from relaycast_spark.table_places import TablePlace
     from relaycast_trie import Engine

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from relaycast.terminal import is_hushed, shows_progress
-from relaycast_ledger.progress import Progress, Unseen
+from relaycast_ledger.segments.simulated import Progress, Unseen
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress

@@ -11,8 +11,7 @@ from relaycast.report.templates import percent
 from relaycast.report.verdicts import Severity, title, verdicts
 from relaycast.simulation.run_files import Finished
 from relaycast.terminal import console, counted, print_table
-from relaycast_ledger.outcome import Outcome, PublisherCost, SubscriberOutcome
-from relaycast_ledger.runtime_outcome import RuntimeOutcome
+from relaycast_ledger.outcome import Outcome, PublisherCost, RuntimeOutcome, SubscriberOutcome
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,7 +9,7 @@ from relaycast.network import Network
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Simulation
 from relaycast_ledger import Accounts, BlockRecord
-from relaycast_ledger.spreads import rank
+from relaycast_ledger.outcome import rank
 from relaycast_xcm import ParaId
 
 

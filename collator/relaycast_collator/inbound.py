@@ -1,12 +1,40 @@
-"""What a network knows of the messages for its parachains beside the queues: since when, taken, refused."""
+"""Messages for parachains: what arrives in which relay block, and what a network knows of them beside the queues."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from relaycast_collator.chains_dump import InboundDump
 from relaycast_collator.collator import Pace
 from relaycast_collator.relay_chain import RelayBlock
 from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
 from relaycast_xcm import ParaId
+from relaycast_xcm.checkpoint import U32, Count, DumpRow
+
+Messages = tuple[tuple[bytes, ...], tuple[bytes, ...]]
+"""Downward and horizontal messages of one relay block."""
+
+Traffic = Callable[[int], Messages]
+"""What arrives for one parachain, by the number of the relay block that the messages stand in."""
+
+MODELLED_SENDER = ParaId(9_999)
+"""Who sends horizontal messages unless a load names its senders."""
+
+
+def by_sender(
+    messages: Sequence[bytes], senders: Sequence[ParaId], *, relay_block: int
+) -> dict[ParaId, tuple[bytes, ...]]:
+    """Share the horizontal messages of a relay block out among their ``senders``, who take turns, also over blocks."""
+    count = len(senders)
+    shares = {sender: tuple(messages[(index - relay_block) % count :: count]) for index, sender in enumerate(senders)}
+    return {sender: share for sender, share in sorted(shares.items()) if share}
+
+
+class InboundDump(DumpRow, frozen=True):
+    """What is known of a parachain's messages beside queues: what its blocks took that are not included yet."""
+
+    joined: U32
+    refused_bytes: Count
+    processed_downward_messages: U32
+    hrmp_watermark: U32 | None
+    """None of a parachain that built no block in the last tick."""
 
 
 class InboundBook:

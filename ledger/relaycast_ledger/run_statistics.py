@@ -1,28 +1,368 @@
-"""Keeping score: subscriber blocks come in one by one, figures come out."""
+"""Statistics of a run: blocks come in one by one, or as the statistics of earlier blocks; figures come out."""
 
 from array import array
 from collections import Counter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from relaycast_ledger.account_records import IN_THE_PROOF, PRUNED, BlockAccount, PublisherAccount
-from relaycast_ledger.guest_records import GuestRecord
-from relaycast_ledger.guest_tally import GuestTally
-from relaycast_ledger.key_tally import KeyTally
-from relaycast_ledger.outcome import CallbackLoad, Point, PublisherCost, UnchargedRead
-from relaycast_ledger.points import Points
+from relaycast_ledger.accounting import IN_THE_PROOF, PRUNED, BlockAccount, KeyEnding, PublisherAccount
+from relaycast_ledger.outcome import (
+    CallbackLoad,
+    FullBlock,
+    ItemCost,
+    KeyCost,
+    Latency,
+    Point,
+    PublisherCost,
+    RuntimeOutcome,
+    RuntimePoint,
+    Spread,
+    Starvation,
+    UnchargedRead,
+    counted_latency,
+    rank,
+    share,
+    spread,
+    starvation,
+)
 from relaycast_ledger.pov import PovSize
-from relaycast_ledger.pov_causes import pov_by_cause
 from relaycast_ledger.proof_picture import ProofPicture
-from relaycast_ledger.records import BlockRecord
-from relaycast_ledger.spreads import FullBlock, Latency, Spread, counted_latency, rank, spread
-from relaycast_ledger.starvation import Starvation, starvation
+from relaycast_ledger.records import BlockRecord, GuestRecord, pov_by_cause
 from relaycast_xcm import Weight
 
 if TYPE_CHECKING:
-    from relaycast_ledger.run_tables import RunTables
-    from relaycast_ledger.table_rows import TableRows
+    from relaycast_ledger.run_tables import RunTables, TableRows
+
+
+NAMES = tuple(name for name in Point.__struct_fields__ if name != "by_cause")
+FLAGS = frozenset(name for name in NAMES if Point.__annotations__[name] is bool)
+
+
+class Line(Sequence[tuple[int, int]]):
+    """Points ``(x, y)`` of a line as plain numbers, 16 bytes each."""
+
+    def __init__(self, xs: "array[int]", ys: "array[int]") -> None:
+        self._xs, self._ys = xs, ys
+
+    @classmethod
+    def of(cls, points: Sequence[Point], name: str) -> "Line":
+        """Return one number of every point over the blocks."""
+        if isinstance(points, Points):
+            return points.line(name)
+        return cls(array("q", (it.block for it in points)), array("q", (getattr(it, name) for it in points)))
+
+    def __len__(self) -> int:
+        return len(self._xs)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, int]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[int, int]]: ...
+
+    def __getitem__(self, index: int | slice) -> tuple[int, int] | list[tuple[int, int]]:
+        if isinstance(index, slice):
+            return list(zip(self._xs[index], self._ys[index], strict=True))
+        return self._xs[index], self._ys[index]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._xs, self._ys, strict=True)
+
+    def __repr__(self) -> str:
+        return f"<Line of {len(self)} points>"
+
+
+class Points(Sequence[Point]):
+    """A sequence of points that only grows."""
+
+    def __init__(self) -> None:
+        self._numbers = array("q")
+        self._causes = array("q")
+        self._ends = array("q", [0])
+
+    def append(self, point: Point) -> None:
+        """Add a point at the end."""
+        self._numbers.extend(int(getattr(point, name)) for name in NAMES)
+        self._causes.extend(point.by_cause)
+        self._ends.append(len(self._causes))
+
+    def extend(self, later: "Points") -> None:
+        """Add the points of another sequence at the end."""
+        before = len(self._causes)
+        self._numbers.extend(later._numbers)
+        self._causes.extend(later._causes)
+        self._ends.extend(before + end for end in later._ends[1:])
+
+    def dump(self) -> tuple[bytes, bytes, bytes]:
+        """Return the points as bytes."""
+        return self._numbers.tobytes(), self._causes.tobytes(), self._ends.tobytes()
+
+    @classmethod
+    def of_dump(cls, dumped: Sequence[bytes]) -> "Points":
+        """Return the points that were dumped; raises ``ValueError`` where they are not whole."""
+        if {type(held) for held in dumped} != {bytes} or len(dumped) != 3:
+            raise ValueError("points of a chart are three strings of bytes")
+        points = cls()
+        points._numbers, points._causes, points._ends = (array("q", held) for held in dumped)
+        ends = points._ends
+        whole = len(points._numbers) == len(NAMES) * (len(ends) - 1) and list(ends) == sorted(ends)
+        if not whole or ends[0] != 0 or ends[-1] != len(points._causes):
+            raise ValueError("points of a chart are not whole")
+        return points
+
+    def column(self, name: str) -> Sequence[int]:
+        """Return one number of every point."""
+        return self._numbers[NAMES.index(name) :: len(NAMES)]
+
+    def after(self, index: int) -> "Points":
+        """Return the points from number ``index`` on."""
+        if index == 0:
+            return self
+        points = Points()
+        points._numbers = self._numbers[index * len(NAMES) :]
+        points._causes = self._causes[self._ends[index] :]
+        points._ends = array("q", (end - self._ends[index] for end in self._ends[index:]))
+        return points
+
+    def line(self, name: str) -> Line:
+        """Return one number of every point over the blocks."""
+        return Line(self._numbers[NAMES.index("block") :: len(NAMES)], self._numbers[NAMES.index(name) :: len(NAMES)])
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Point: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Point]: ...
+
+    def __getitem__(self, index: int | slice) -> Point | list[Point]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(index)
+        row = self._numbers[number * len(NAMES) : (number + 1) * len(NAMES)]
+        values: dict[str, Any] = {
+            name: bool(value) if name in FLAGS else value for name, value in zip(NAMES, row, strict=True)
+        }
+        return Point(**values, by_cause=tuple(self._causes[self._ends[number] : self._ends[number + 1]]))
+
+    def __iter__(self) -> Iterator[Point]:
+        return (self[number] for number in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<Points of {len(self)} blocks>"
+
+
+Place = tuple[int, bytes]
+"""A publisher and a key."""
+
+
+class _Sums(Struct):
+    callbacks: int = 0
+    changed_blocks: int = 0
+    node_bytes: int = 0
+    value_bytes: int = 0
+    cached_bytes: int = 0
+    pruned_bytes: int = 0
+    slowest_blocks: int = 0
+    conflated: int = 0
+
+
+class KeyTally(Struct):
+    """The keys of one subscriber so far; bytes are there where accounts are kept by key."""
+
+    sums: dict[Place, _Sums] = field(default_factory=dict)
+    has_bytes: bool = False
+
+    def add(self, record: BlockRecord) -> None:
+        """Count one block in."""
+        for delivery in record.deliveries:
+            it = self._of(delivery.publisher, delivery.key)
+            it.callbacks += 1
+            it.conflated += delivery.conflated
+            if not delivery.told_again:
+                it.slowest_blocks = max(it.slowest_blocks, delivery.latency_blocks)
+        for account in () if record.account is None else record.account.keys:
+            self.has_bytes = True
+            it = self._of(account.publisher, account.key)
+            if account.took_nothing:
+                continue
+            it.changed_blocks += account.ending is KeyEnding.CHANGED
+            it.node_bytes += account.structure.node_bytes - account.top.node_bytes
+            it.value_bytes += account.value.node_bytes
+            it.cached_bytes += account.cached.node_bytes
+            it.pruned_bytes += account.pruned.node_bytes
+
+    def extend(self, later: "KeyTally") -> None:
+        """Count in the blocks of another tally, which come after these."""
+        self.has_bytes |= later.has_bytes
+        for (publisher, key), more in later.sums.items():
+            it = self._of(publisher, key)
+            slowest = max(it.slowest_blocks, more.slowest_blocks)
+            for name in more.__struct_fields__:
+                setattr(it, name, getattr(it, name) + getattr(more, name))
+            it.slowest_blocks = slowest
+
+    @property
+    def costs(self) -> list[KeyCost]:
+        """Every key, the one with most bytes first."""
+        found = [
+            KeyCost(publisher=publisher, key=key, **{name: getattr(it, name) for name in it.__struct_fields__})
+            for (publisher, key), it in self.sums.items()
+        ]
+        return sorted(found, key=lambda it: (-it.proof_bytes, -it.callbacks, it.publisher, it.key))
+
+    def _of(self, publisher: int, key: bytes) -> _Sums:
+        known = self.sums.get((publisher, key))
+        if known is None:
+            known = self.sums[int(publisher), bytes(key)] = _Sums()
+        return known
+
+
+COLUMNS = RuntimePoint.__struct_fields__
+
+
+class GuestTally(Struct):
+    """The blocks of one guest so far; percentiles leave out the warm-up."""
+
+    spec_name: str = ""
+    spec_version: int = 0
+    extrinsics: int = 0
+    failed_extrinsics: int = 0
+    left_out: int = 0
+    upward_messages: int = 0
+    published: int = 0
+    refused_messages: int = 0
+    oversize_blocks: int = 0
+    fullest_block: FullBlock | None = None
+    max_pov_bytes: int = 1
+    refused_blocks: int = 0
+    refusals: list[str] = field(default_factory=list)
+    """Blocks that were refused, and extrinsics at which the code trapped, each with its reason."""
+
+    _after: int = 0
+    """Blocks of the warm-up."""
+
+    _items: dict[tuple[str, str], "array[int]"] = field(default_factory=dict)
+    _columns: dict[str, "array[int]"] = field(default_factory=lambda: {name: array("q") for name in COLUMNS})
+
+    def add(self, record: GuestRecord) -> None:
+        """Count one block in."""
+        self.spec_name, self.spec_version = _one_line(record.spec_name), record.spec_version
+        said = "".join(f"; it logged: {_one_line(line)}" for line in record.log[-1:])
+        where = f"block on relay block {record.relay_parent}"
+        self.refusals += [f"{where}: {_one_line(panic)}{said}" for panic in record.panics]
+        if record.refusal is not None:
+            self.refused_blocks += 1
+            self.refusals.append(f"{where}: {_one_line(record.refusal)}{said}")
+            return
+        self._after += record.warm_up
+        self.left_out += record.left_out
+        self.extrinsics += record.extrinsics
+        self.failed_extrinsics += record.failed_extrinsics
+        self.upward_messages += record.upward_messages
+        for it in record.shares:
+            sums = self._items.setdefault((it.pallet, it.item), array("q", (0, 0, 0, 0)))
+            for at, more in enumerate((1, it.reads, it.writes, it.proof_bytes)):
+                sums[at] += more
+        pov = record.pov
+        figures = (record.tick, record.relay_proof_bytes, record.own_proof_bytes)
+        sizes = (0, 0, 0) if pov is None else (pov.own_bytes, pov.pov_bytes, pov.compressed_bytes or 0)
+        for column, figure in zip(self._columns.values(), (*figures, *sizes, record.carried_relay_bytes), strict=True):
+            column.append(figure)
+        self._add_pov(record)
+
+    @property
+    def points(self) -> list[RuntimePoint]:
+        """The blocks after the warm-up, for charts."""
+        return [RuntimePoint(*row) for row in zip(*self._columns.values(), strict=True)][self._after :]
+
+    @property
+    def by_item(self) -> list[ItemCost]:
+        """What each storage item took, the one that takes most first."""
+        found = [
+            ItemCost(pallet=pallet, item=item, blocks=blocks, reads=reads, writes=writes, proof_bytes=proof_bytes)
+            for (pallet, item), (blocks, reads, writes, proof_bytes) in self._items.items()
+        ]
+        return sorted(found, key=lambda it: (-it.proof_bytes, it.pallet, it.item))
+
+    def spread(self, name: str) -> Spread:
+        """Return the spread of one of the figures of ``RuntimePoint``."""
+        return spread(self._columns[name], after=self._after)
+
+    def outcome(self, para_id: int, name: str, *, waiting: int) -> RuntimeOutcome:
+        """Return the totals of all blocks; ``waiting`` is the number of extrinsics for later ones."""
+        pov, compressed = self.spread("pov_bytes"), self.spread("compressed_bytes")
+        return RuntimeOutcome(
+            para_id=para_id,
+            name=name,
+            spec_name=self.spec_name,
+            spec_version=self.spec_version,
+            blocks=len(self._columns["block"]),
+            refused_blocks=self.refused_blocks,
+            extrinsics=self.extrinsics,
+            failed_extrinsics=self.failed_extrinsics,
+            left_out=self.left_out,
+            waiting=waiting,
+            upward_messages=self.upward_messages,
+            published=self.published,
+            refused_messages=self.refused_messages,
+            relay_proof_bytes=self.spread("relay_proof_bytes"),
+            own_proof_bytes=self.spread("own_proof_bytes"),
+            own_compact_bytes=self.spread("own_compact_bytes"),
+            pov_bytes=pov,
+            compressed_bytes=compressed,
+            pov_share=share(pov, self.max_pov_bytes),
+            compressed_share=share(compressed, self.max_pov_bytes),
+            oversize_blocks=self.oversize_blocks,
+            fullest_block=self.fullest_block,
+            by_item=self.by_item,
+        )
+
+    def _add_pov(self, record: GuestRecord) -> None:
+        pov = record.pov
+        if pov is None:
+            return
+        self.oversize_blocks += pov.is_oversize
+        self.max_pov_bytes = pov.max_pov_bytes
+        if self.fullest_block is not None and pov.load <= self.fullest_block.load:
+            return
+        causes = {
+            "relay": record.carried_relay_bytes,
+            "own": pov.own_bytes,
+            "extrinsics": record.extrinsic_bytes - record.carried_relay_bytes,
+        }
+        causes["rest"] = pov.pov_bytes - sum(causes.values())
+        self.fullest_block = FullBlock(
+            block=record.tick,
+            number=record.number,
+            pov_bytes=pov.pov_bytes,
+            compressed_bytes=pov.compressed_bytes,
+            max_pov_bytes=pov.max_pov_bytes,
+            ref_time=pov.ref_time,
+            max_ref_time=pov.max_ref_time,
+            by_cause=causes,
+        )
+
+    def __repr__(self) -> str:
+        blocks = f"{len(self._columns['block'])} blocks of {self.spec_name} {self.spec_version}"
+        return f"<GuestTally {blocks}, own proof p50 {self.spread('own_proof_bytes').p50} bytes>"
+
+
+def _one_line(text: str) -> str:
+    """Return what code says as one line: no line of a report or of a terminal is the code's own."""
+    return " ".join(text.split())
+
 
 MaybeNone: TypeAlias = Any
 """``None``, where a type checker need not ask for it: a test of a feed that is dead fails by itself."""
