@@ -19,8 +19,8 @@ from exercise.tries import ROW_WIDTHS, a_forest_grows, a_trie_changes, rows_chan
 from relaycast_trie import ArrayTrie, MemoryDB, StateVersion, TrieDBMut, kernels
 from relaycast_trie.array.array_proofs import trace_paths, verify_many
 from relaycast_trie.array.forest import ArrayForest
-from relaycast_trie.array.kept_code import all_kernels
 from relaycast_trie.array.proof_columns import decode_proofs, verify_columns
+from relaycast_trie.array.warm_up import all_kernels
 from relaycast_trie.kernels.compiling import JIT
 
 

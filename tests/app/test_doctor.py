@@ -15,7 +15,7 @@ from relaycast.cli import installed as doctor
 from relaycast.cli.installed import Health, examine, fits
 from relaycast_spark import session
 from relaycast_spark.exceptions import SparkUnavailable
-from relaycast_trie.array import kept_code
+from relaycast_trie.array import warm_up
 from relaycast_trie.extras import install_command
 
 
@@ -109,16 +109,16 @@ def test_no_advice_installs_a_copy_of_the_clone(fix: str) -> None:
 @pytest.mark.parametrize(
     ("code", "state", "said"),
     [
-        (kept_code.KeptCode(91, 91, Path("c"), True), Health.OK, "91 of 91 kernels compiled in c"),
-        (kept_code.KeptCode(91, 4, Path("c"), True), Health.SLOW, "the first large trie waits for the others"),
-        (kept_code.KeptCode(91, 0, Path("c"), False), Health.SLOW, "cannot be written to: every process compiles anew"),
-        (kept_code.KeptCode(91, 0, None, False), Health.SLOW, "compiled in nowhere"),
+        (warm_up.KeptCode(91, 91, Path("c"), True), Health.OK, "91 of 91 kernels compiled in c"),
+        (warm_up.KeptCode(91, 4, Path("c"), True), Health.SLOW, "the first large trie waits for the others"),
+        (warm_up.KeptCode(91, 0, Path("c"), False), Health.SLOW, "cannot be written to: every process compiles anew"),
+        (warm_up.KeptCode(91, 0, None, False), Health.SLOW, "compiled in nowhere"),
     ],
 )
 def test_compiled_code_that_is_not_kept_is_slow(
-    code: kept_code.KeptCode, state: Health, said: str, monkeypatch: pytest.MonkeyPatch
+    code: warm_up.KeptCode, state: Health, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_code, "kept_code", lambda: code)
+    monkeypatch.setattr(warm_up, "kept_code", lambda: code)
     found = by_name()["compiled code"]
     assert found.state is state
     assert said in found.found
@@ -126,19 +126,19 @@ def test_compiled_code_that_is_not_kept_is_slow(
 
 
 def test_switches_that_slow_the_engine_down_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = kept_code.KeptCode(91, 91, Path("c"), True, compiled=False, checked=True)
-    monkeypatch.setattr(kept_code, "kept_code", lambda: slow)
+    slow = warm_up.KeptCode(91, 91, Path("c"), True, compiled=False, checked=True)
+    monkeypatch.setattr(warm_up, "kept_code", lambda: slow)
     assert by_name()["array engine"].fix == "unset NUMBA_DISABLE_JIT"
 
 
 def test_the_code_that_is_kept_is_found_without_compiling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = kept_code.kept_code()
+    found = warm_up.kept_code()
     assert 80 < found.kernels < 200
     assert 0 <= found.kept <= found.kernels
     assert found.lanes in (4, 8)
-    assert kept_code._is_writable(tmp_path / "deep" / "below") is True
+    assert warm_up._is_writable(tmp_path / "deep" / "below") is True
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert kept_code._is_writable(tmp_path) is False
+    assert warm_up._is_writable(tmp_path) is False
 
 
 @pytest.mark.parametrize(

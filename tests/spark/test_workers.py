@@ -150,7 +150,7 @@ import sys
 sys.path[:0] = {path}
 from relaycast_trie import warm_up
 warm_up()
-from relaycast_trie.array.kept_code import all_kernels
+from relaycast_trie.array.warm_up import all_kernels
 known = {{kernel: set(kernel.signatures) for kernel in all_kernels()}}
 from spark.scenarios import MANY_KEYS, preparation_of, replayed_apart, segments_of
 from spark.test_workers import STAGES
@@ -179,7 +179,7 @@ def told_of_itself(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     import psutil  # noqa: PLC0415
     from numba import config  # noqa: PLC0415
 
-    from relaycast_trie.array.kept_code import all_kernels  # noqa: PLC0415
+    from relaycast_trie.array.warm_up import all_kernels  # noqa: PLC0415
 
     made = (batch.select(["id"]) for batch in batches)
     rows = sum(batch.num_rows for batch in verify_batches(prove_random(made, lambda: TABLE, keys_a_proof=3, seed=1)))
@@ -200,7 +200,7 @@ def told_of_itself(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 def cache_files() -> dict[str, int]:
     """Return the files of compiled code with the times when they were written."""
-    from relaycast_trie.array.kept_code import kept_code  # noqa: PLC0415
+    from relaycast_trie.array.warm_up import kept_code  # noqa: PLC0415
 
     folder = kept_code().folder
     assert folder is not None

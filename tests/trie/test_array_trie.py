@@ -290,3 +290,21 @@ def test_warm_up_tells_how_long_it_took() -> None:
 def test_a_mapping_in_any_order_has_the_root_of_its_sorted_pairs(count: int) -> None:
     pairs = {b"prefix of all" + (7 * i % 1009).to_bytes(4, "little"): bytes([i % 256]) * 40 for i in range(count)}
     assert ArrayTrie.from_pairs(pairs).root == trie_root(pairs, engine="plain")
+
+
+def test_few_keys_from_lists_change_a_trie_as_rows_do() -> None:
+    held = {bytes([i]) * 32: bytes([i]) * 8 for i in range(60)}
+    trie = ArrayTrie.from_pairs(held)
+    for put, written in (
+        ([b"\x01" * 32], [b"a" * 8]),
+        ([b"\x02" * 32, b"\x03" * 32], [b"b" * 8, b"c" * 8]),
+        ([b"\x04" * 32], [b"another length"]),
+        ([b"\x05" * 32, b"short"], [b"d" * 8, b""]),
+        ([], []),
+    ):
+        trie.update(put, written)
+        held |= zip(put, written, strict=True)
+        assert trie.root == ArrayTrie.from_pairs(held).root
+    with pytest.raises(ValueError, match="2 keys with 1 values"):
+        trie.update([b"\x01" * 32, b"\x02" * 32], [b"e" * 8])
+    assert trie.root == ArrayTrie.from_pairs(held).root

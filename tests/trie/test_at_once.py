@@ -28,8 +28,8 @@ from relaycast_trie.array.array_proofs import ArrayProof
 from relaycast_trie.array.root import root_of
 from relaycast_trie.kernels import at_once, scatter
 from relaycast_trie.kernels.compiling import locked_kernel
+from relaycast_trie.kernels.disk_cache import CHECKED
 from relaycast_trie.kernels.gather import NOT_BYTES
-from relaycast_trie.kernels.keeping import CHECKED
 from relaycast_trie.kernels.memory import Bytes
 from relaycast_trie.kernels.vectors import LENGTH_BYTES, write_list
 from relaycast_trie.scale import encode_bytes, encode_vec

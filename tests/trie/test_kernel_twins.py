@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from relaycast_trie import kernels
-from relaycast_trie.array.kept_code import all_kernels
-from relaycast_trie.kernels.keeping import CHECKED
+from relaycast_trie.array.warm_up import all_kernels
+from relaycast_trie.kernels.disk_cache import CHECKED
 from rooms import ROOMS, ROOT
 from twins import twin_of
 

@@ -21,7 +21,7 @@ ARRAY_FROM = 20_000
 Below it, loading the kernels costs more time than they save.
 """
 
-COMPILE_SECONDS = 20.0
+COMPILE_SECONDS = 25.0
 """What compiling all kernels takes on a machine that has not done so yet: two cores."""
 
 COMPILE_SECONDS_FILE = "relaycast-compile-seconds.json"
@@ -42,19 +42,13 @@ DECODES, ENCODES = "at_once.decode_at_once", "vectors.write_list"
 """For each kind of work, the kernel that contains most others that the work needs, by module and name."""
 
 CROSSOVERS = {BUILDS: 10, CHANGES: 500, VERIFIES: 8, ROOTS: 2, READS: 4, DECODES: 500, ENCODES: 64}
-"""Size from which arrays are faster once their kernels are loaded: keys, nodes of proofs, and bytes to decode.
-
-That is on a machine that ``array.crossovers`` has not measured.
-"""
+"""Size from which arrays are faster once their kernels are loaded: keys, nodes of proofs, and bytes to decode."""
 
 PLAIN_NS = {ROOTS: 6_000, READS: 3_500, ENCODES: 360, DECODES: 12}
 """What the plain engine takes for one key of a root, or one node or byte of a proof."""
 
 LOAD_ALL_NS, LOAD_ONE_NS = 400_000_000, 30_000_000
 """What loading a kernel takes with the compiler's package, and without it where that is loaded."""
-
-CROSSOVERS_FILE = "crossovers.json"
-"""What was measured on this machine, beside the kernels: one number for each kind of work."""
 
 
 def check_engine(engine: Engine) -> None:
@@ -147,30 +141,13 @@ def array_from_uncompiled() -> int:
     return max(ARRAY_FROM, round((measured_compile_seconds() or COMPILE_SECONDS) * KEYS_A_SECOND))
 
 
-@cache
-def measured_crossovers() -> dict[str, int]:
-    """Return the crossovers that are kept beside the kernels of this process; none where they are not loaded."""
-    keeping = sys.modules.get(f"{PACKAGE}.keeping")
-    folder: Path | None = keeping.folder() if keeping is not None else None
-    try:
-        known = json.loads((folder / CROSSOVERS_FILE).read_text()) if folder is not None else {}
-        return {work: int(known[work]) for work in CROSSOVERS if work in known}
-    except (OSError, ValueError, TypeError):
-        return {}
-
-
-def crossover(work: str) -> int:
-    """Return the size from which arrays are faster: as measured on this machine, or else the fixed one."""
-    return measured_crossovers().get(work, CROSSOVERS[work]) if work in _LOADED else CROSSOVERS[work]
-
-
 def pays_in_arrays(work: str, size: int) -> bool:
     """Return whether ``size`` keys of a single root, or nodes or bytes of a single proof, go to the array engine.
 
     Compiled kernels are loaded when plain work has taken as long as loading them takes. Together that is never more
     than twice as long as the better of the two.
     """
-    if size < crossover(work) or not kernels_can_be_compiled():
+    if size < CROSSOVERS[work] or not kernels_can_be_compiled():
         return False
     if kernels_are_loaded(work):
         return True
@@ -190,5 +167,5 @@ def takes_array(engine: Engine, size: int, *, work: str = BUILDS) -> bool:
     if engine != "auto" or not kernels_can_be_compiled():
         return engine == "array"
     if kernels_are_loaded(work):
-        return size >= crossover(work)
+        return size >= CROSSOVERS[work]
     return size >= (ARRAY_FROM if kernels_are_compiled(work) else array_from_uncompiled())

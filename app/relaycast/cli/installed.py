@@ -134,7 +134,7 @@ def fits(version: str, requirement: Requirement) -> bool:
 
 def _engine() -> Iterator[Finding]:
     try:
-        from relaycast_trie.array.kept_code import kept_code  # noqa: PLC0415 - loads the compiler
+        from relaycast_trie.array.warm_up import kept_code  # noqa: PLC0415 - loads the compiler
 
         code = kept_code()
     except ImportError as error:

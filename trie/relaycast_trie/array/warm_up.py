@@ -1,26 +1,30 @@
-"""All kernels loaded ahead of time, and compiled where no earlier run has done it: in groups, by two processes.
+"""All kernels: loaded ahead of time, and compiled where no earlier run has done it; and how many are kept on disk.
 
-A group is what one kind of work needs. The second process begins at the other end of the list. Whichever process
-reaches a kernel first compiles it (``kernels.turns``); the other one loads it from the folder.
+Two processes compile, in groups: a group is what one kind of work needs. The second process begins at the other end of
+the list. What one has compiled, the other loads from the folder.
 """
 
+import importlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from relaycast_trie import kernels
 from relaycast_trie.array import one_proof
 from relaycast_trie.array.array_proofs import ArrayProof, trace_paths, verify_many
 from relaycast_trie.array.array_trie import ArrayTrie
 from relaycast_trie.array.compact import decode_compact, encode_compact
-from relaycast_trie.array.crossovers import calibrate
 from relaycast_trie.array.forest import ArrayForest
-from relaycast_trie.array.kept_code import all_kernels
 from relaycast_trie.array.proof_columns import decode_proofs
 from relaycast_trie.array.root import root_of
 from relaycast_trie.engine import (
@@ -33,12 +37,64 @@ from relaycast_trie.engine import (
     measured_compile_seconds,
 )
 from relaycast_trie.garbage import uncollected
-from relaycast_trie.kernels.announce import ANNOUNCER
+from relaycast_trie.kernels.blake2b import LANES
 from relaycast_trie.kernels.compiling import JIT
-from relaycast_trie.kernels.keeping import folder
+from relaycast_trie.kernels.disk_cache import ANNOUNCER, CHECKED, folder
+from relaycast_trie.kernels.memory import MASKED
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.plain.build import build_database
 from relaycast_trie.proofs.storage_proof import StorageProof
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCode:
+    """Compiled kernels on disk: ``kept`` of ``kernels`` in ``folder``; ``None`` where no folder would do."""
+
+    kernels: int
+    kept: int
+    folder: Path | None
+    writable: bool
+    lanes: int = LANES
+    """Messages that are hashed at once."""
+
+    masked: bool = MASKED
+    compiled: bool = JIT
+    """Whether kernels are compiled at all; ``NUMBA_DISABLE_JIT`` forbids it."""
+
+    checked: bool = CHECKED
+    """Whether every index is looked at, which is slow."""
+
+
+def kept_code() -> KeptCode:
+    """Return what is kept; loads every kernel module, and compiles nothing."""
+    caches = [it._cache for it in all_kernels()]
+    folders = [Path(cache.cache_path) for cache in caches if getattr(cache, "cache_path", None)]
+    folder = folders[0] if folders else None
+    kept = sum(bool(_entries(cache)) for cache in caches)
+    return KeptCode(len(caches), kept, folder, folder is not None and _is_writable(folder))
+
+
+def all_kernels() -> Iterator[Any]:
+    """Yield every kernel as numba keeps it; none where nothing is compiled."""
+    for info in pkgutil.iter_modules(kernels.__path__):
+        module = importlib.import_module(f"{kernels.__name__}.{info.name}")
+        for thing in vars(module).values():
+            if hasattr(thing, "py_func") and thing.py_func.__module__ == module.__name__:
+                yield thing
+
+
+def _entries(cache: Any) -> object:
+    try:
+        return cache._cache_file._load_index()
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _is_writable(folder: Path) -> bool:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return os.access(folder, os.W_OK)
+
 
 KEYS = [bytes([i % 7, i]) * (1 + i % 3) for i in range(64)]
 VALUES = [key * 20 for key in KEYS]
@@ -104,14 +160,13 @@ def states() -> None:
 
 
 GROUPS: tuple[Callable[[], object], ...] = (verdicts, roots, proofs, changes, compact_proofs, states)
-"""The first one and the last have few kernels in common, so that two processes wait little for each other."""
+"""The first one and the last have few kernels in common, so that two processes compile few kernels twice."""
 
 
 def warm_up() -> float:
     """Load all kernels, compiling those that no earlier run has compiled, and return the seconds that it took.
 
-    Where there is a second core, a second process compiles with this one. What is faster by arrays is measured too,
-    once on a machine.
+    Where there is a second core, a second process compiles with this one.
     """
     started, is_cold = time.perf_counter(), _is_much_to_compile()
     helper = _second_process() if is_cold and _cores() > 1 else None
@@ -125,7 +180,6 @@ def warm_up() -> float:
     if is_cold:
         _keep_compile_seconds(time.perf_counter() - started)
     ANNOUNCER.report()
-    calibrate()
     return time.perf_counter() - started
 
 

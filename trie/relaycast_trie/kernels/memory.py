@@ -16,7 +16,7 @@ from numba.core import cgutils as numba_cgutils
 from numba.extending import intrinsic as numba_intrinsic
 
 from relaycast_trie.kernels.compiling import JIT, face, kernel
-from relaycast_trie.kernels.keeping import CHECKED as CHECKED  # noqa: PLC0414 - kernels ask for it here
+from relaycast_trie.kernels.disk_cache import CHECKED as CHECKED  # noqa: PLC0414 - kernels ask for it here
 
 Bytes = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]

@@ -1,14 +1,20 @@
-"""Where compiled kernels are kept: in the folder that ``NUMBA_CACHE_DIR`` names, beside their sources, or the user's.
+"""Compiled kernels on disk, and what a user is told while some are compiled.
 
-Numba names a shared folder by the place of the sources, and looks at the file of a kernel alone to tell whether its
-code is still right. Kernels contain others, though, and what Spark unpacks lies somewhere else in every application.
+Code is kept in the folder that ``NUMBA_CACHE_DIR`` names, beside the sources, or in the user's folder. Numba names a
+shared folder by the place of the sources, and looks at the file of a kernel alone to tell whether its code is still
+right. Kernels contain others, though, and what Spark unpacks lies somewhere else in every application.
 Law: kept code belongs to the content of all kernels, wherever they lie, an archive included. A file that is not as it
-was written, or that another user could have written, is not loaded but made again.
+was written, or that another user could have written, is not loaded but made again. Processes that compile the same
+kernel at the same time each write whole files; the last one stays.
 """
 
+import atexit
 import hashlib
 import pickle
+import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -18,11 +24,9 @@ from typing import Any, Self
 
 from numba import config as numba_config
 from numba.core import caching as numba_caching
+from numba.core import event
 from numba.misc import appdirs as numba_appdirs
 
-from relaycast_trie.kernels.announce import ANNOUNCER
-from relaycast_trie.kernels.standing import called_by
-from relaycast_trie.kernels.turns import CompilerTurns
 from relaycast_trie.own_file import foreign, open_own
 
 config: Any = numba_config
@@ -45,6 +49,66 @@ SOURCES = hashlib.blake2b(
     digest_size=16,
 ).hexdigest()
 """Stands for all kernels, and for whether they look at indices."""
+
+
+class Announcer(event.Listener):
+    """Listens to numba; says that kernels are being compiled when the first one is, and what it took in the end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: list[float] = []
+        self.compiled = 0
+        self.seconds = 0.0
+        self.said = False
+        self._has_refused = False
+
+    def refuse(self, place: str, reason: str) -> None:
+        """Report, once in a process, that compiled code in ``place`` is not used, for ``reason``."""
+        if not self._has_refused:
+            self._has_refused = True
+            _say(f"compiled code in {place} is not used: {reason}")
+
+    def on_start(self, event: Any) -> None:
+        """Note when a compilation starts."""
+        if not self._is_ours(event):
+            return
+        with self._lock:
+            self._open.append(time.perf_counter())
+            if not self.said:
+                self.said = True
+                _say("compiling the array engine for this CPU, once; relaycast_trie.warm_up() does it ahead of time")
+
+    def on_end(self, event: Any) -> None:
+        """Add up what compilations took; one inside another counts once."""
+        if not self._is_ours(event):
+            return
+        with self._lock:
+            started = self._open.pop()
+            self.compiled += 1
+            if not self._open:
+                self.seconds += time.perf_counter() - started
+
+    def report(self) -> None:
+        """Say what was compiled since the last report, if anything was."""
+        if self.compiled:
+            kernels = f"{self.compiled} kernel" + "s" * (self.compiled != 1)
+            _say(f"compiled {kernels} in {self.seconds:.1f} s; later runs load them from the cache")
+        self.compiled, self.seconds, self.said = 0, 0.0, False
+
+    @staticmethod
+    def _is_ours(event: Any) -> bool:
+        return str(event.data["dispatcher"].py_func.__module__).startswith(__package__)
+
+
+def _say(what: str) -> None:
+    if sys.stderr is not None:
+        print(f"relaycast: {what}", file=sys.stderr)
+
+
+ANNOUNCER = Announcer()
+_events: Any = event
+_events.register("numba:compile", ANNOUNCER)
+atexit.register(ANNOUNCER.report)
 
 
 @cache
@@ -143,11 +207,6 @@ def _digest(name: str, content: bytes) -> bytes:
     return hashlib.blake2b(name.encode() + content, digest_size=DIGEST_BYTES).digest()
 
 
-@cache
-def _turns(place: Path) -> CompilerTurns:
-    return CompilerTurns(place)
-
-
 class _Cache(caching.FunctionCache):  # type: ignore[misc]
     _impl_class = _Found
 
@@ -155,21 +214,6 @@ class _Cache(caching.FunctionCache):  # type: ignore[misc]
         super().__init__(function)
         self._impl._filename_base += name
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, SOURCES)
-        self._turns = _turns(Path(self._cache_path))
-
-    def load_overload(self, signature: object, context: object) -> Any:
-        """Return what is kept; where it is not there, that is in no other process's hands either."""
-        found = super().load_overload(signature, context)
-        if found is None and self._turns.take(self._impl.filename_base):
-            found = super().load_overload(signature, context)
-            if found is not None:
-                self._turns.give(self._impl.filename_base)
-        return found
-
-    def save_overload(self, signature: object, data: Any) -> None:
-        """Keep what was compiled, and let others have it."""
-        super().save_overload(signature, data._replace(reload_init=[*data.reload_init, *called_by(data)]))
-        self._turns.give(self._impl.filename_base)
 
     def _index_key(self, signature: object, codegen: Any) -> tuple[object, ...]:
         """Return what tells code in an index apart; what else it depends on stands in ``SOURCES``."""
