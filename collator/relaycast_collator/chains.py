@@ -38,9 +38,8 @@ from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame.system import Origin
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, Panic, ParachainInherentData
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
-from relaycast_pallets.subscriber.config import SubscriberConfig
+from relaycast_pallets.subscriber.config import SubscriberConfig, ensure_callbacks_fit, ensure_values_fit
 from relaycast_pallets.subscriber.policies import Policies
-from relaycast_pallets.subscriber.set_up import ensure_callbacks_fit, ensure_values_fit
 from relaycast_pallets.subscriber.subscription import SubscriptionHandler
 from relaycast_trie import blake2_256
 from relaycast_trie.engine import Engine

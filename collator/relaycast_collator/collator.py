@@ -11,7 +11,7 @@ from relaycast_collator.parachain import Parachain, ParachainBlock
 from relaycast_collator.proof_collection import RelayProver, collect_relay_storage_proof
 from relaycast_collator.relay_chain import RelayBlock
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, ParachainInherentData, PersistedValidationData
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
+from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_trie import StorageProof
 
 Tamper = Callable[[ParachainInherentData], ParachainInherentData]

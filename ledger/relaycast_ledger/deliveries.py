@@ -16,7 +16,7 @@ from relaycast_collator.parachain import Update
 from relaycast_ledger.records import Delivery
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
+from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import U32, Count, Dump, DumpRow, Hash, refusing

@@ -33,7 +33,7 @@ from relaycast_ledger.starvation import BLOCKS_BEHIND
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.subscriber.events import CallbackOverweight, PublisherDisabled
-from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
+from relaycast_pallets.subscriber.result import NodeRead, ProofProcessingResult, ReadSource
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import U32, VERSION, Count, Dump, DumpRow, Version

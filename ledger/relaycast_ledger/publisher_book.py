@@ -10,8 +10,8 @@ from relaycast_ledger.account_records import Ending, KeyAccount, NodeTotals, Nod
 from relaycast_ledger.key_accounts import Entry, key_accounts, node_uses
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import PublisherView
-from relaycast_pallets.subscriber.processing_result import NodeRead, PublisherChange, ReadSource
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.result import NodeRead, PublisherChange, ReadSource
+from relaycast_pallets.subscriber.subscription import SubscribedPaths
 from relaycast_pallets.subscriber.tracked_proof import decode_known
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.node import Branch, HashedValue

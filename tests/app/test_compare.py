@@ -23,7 +23,12 @@ from relaycast.scenario.policy_choice import (
 )
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast_pallets.parachain_system.relay_budget import CumulusSixths, Floor, Remaining
-from relaycast_pallets.subscriber.policies import AfterFirstKey, NoCache, Policies, StructureNodes
+from relaycast_pallets.subscriber.policies import (
+    AfterFirstKey,
+    NoCache,
+    Policies,
+    StructureNodes,
+)
 
 FEEDS = """
 blocks = 12

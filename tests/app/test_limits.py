@@ -13,8 +13,8 @@ from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Simulation
 from relaycast_pallets import Policies, SubscriberConfig
 from relaycast_pallets.broadcaster.config import POLKADOT
-from relaycast_pallets.subscriber.cache_limit import CacheLimit
 from relaycast_pallets.subscriber.policies import EverythingCarried
+from relaycast_pallets.subscriber.variants.cache_limit import CacheLimit
 from relaycast_xcm import ParaId
 
 TWO_PUBLISHERS = """

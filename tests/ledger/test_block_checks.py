@@ -28,6 +28,7 @@ from relaycast_pallets import Origin, PublishedEntry, derive_child_info
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.callbacks import CallbackMeter
 from relaycast_pallets.subscriber.config import CALLBACK_LIMIT
+from relaycast_pallets.subscriber.plan import Turn
 from relaycast_pallets.subscriber.policies import (
     AfterFirstKey,
     AllKeysOnChange,
@@ -37,7 +38,6 @@ from relaycast_pallets.subscriber.policies import (
     StructureNodes,
     ValuesOnly,
 )
-from relaycast_pallets.subscriber.turns import Turn
 from relaycast_trie import StateVersion, StorageProof
 from relaycast_xcm import ParaId, Weight, WeightMeter
 

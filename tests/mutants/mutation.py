@@ -44,7 +44,7 @@ DIRECT_TESTS: dict[str, tuple[str, ...]] = {
         "pallets", *_PROCESSING, "oversize_nodes", "policies", "callback_meter"
     ),
     f"{_PALLETS}/subscriber/callbacks.py": _tests("pallets", "callback_meter", "proof_processing"),
-    f"{_PALLETS}/subscriber/publisher_walk.py": _tests(
+    f"{_PALLETS}/subscriber/walk.py": _tests(
         "pallets", "publisher_walk", "trie_depth_limit", "proof_processing", "hostile_proofs"
     ),
     f"{_PALLETS}/subscriber/publisher_pass.py": _tests(
@@ -57,8 +57,8 @@ DIRECT_TESTS: dict[str, tuple[str, ...]] = {
         *(*_PROCESSING, "carried_metering", "callback_meter"),
     ),
     f"{_PALLETS}/subscriber/told_keys.py": _tests("pallets", "deletion_told", "deletion_switched"),
-    f"{_PALLETS}/subscriber/turns.py": _tests("pallets", "turns", "proof_processing_cursor", "interrupted_passes"),
-    f"{_PALLETS}/subscriber/cache_limit.py": _tests("pallets", "cache_limit", "policies"),
+    f"{_PALLETS}/subscriber/plan.py": _tests("pallets", "turns", "proof_processing_cursor", "interrupted_passes"),
+    f"{_PALLETS}/subscriber/variants/cache_limit.py": _tests("pallets", "cache_limit", "policies"),
     f"{_PALLETS}/subscriber/carried_pass.py": _tests("pallets", "carried_metering", "policies", "subscription_limits"),
     f"{_PALLETS}/subscriber/storage.py": _tests(
         "pallets", "subscriber", "left_publishers", "subscription_changes", "interrupted_passes"

@@ -27,8 +27,8 @@ from relaycast_pallets.parachain_system.relay_budget import PovUsage, Remaining
 from relaycast_pallets.subscriber import events as subscriber_events
 from relaycast_pallets.subscriber.pallet import Subscriber, SubscriberConfig
 from relaycast_pallets.subscriber.plan import Cursor
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
+from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_pallets.subscriber.storage import PALLET
 from relaycast_pallets.subscriber.subscription import SubscribedKey, Subscriptions, TtlState
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof

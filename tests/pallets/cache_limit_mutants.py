@@ -7,12 +7,12 @@ from msgspec import structs
 
 from pallets.block_vectors import ALPHA
 from relaycast_pallets import ProofProcessingResult
-from relaycast_pallets.subscriber import cache_limit
-from relaycast_pallets.subscriber.cache_limit import CachedSize, CacheLimit
 from relaycast_pallets.subscriber.plan import NO_CACHED_NODES, PublisherView
 from relaycast_pallets.subscriber.proof_pass import Pass
 from relaycast_pallets.subscriber.publisher_pass import PassReads, PublisherReads
-from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, Side
+from relaycast_pallets.subscriber.variants import cache_limit
+from relaycast_pallets.subscriber.variants.cache_limit import CachedSize, CacheLimit
+from relaycast_pallets.subscriber.walk import PublisherWalk, Side
 
 
 def unseen_is_unchanged(patch: pytest.MonkeyPatch) -> None:

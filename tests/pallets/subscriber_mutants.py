@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from relaycast_pallets.subscriber import pallet, told_keys
-from relaycast_pallets.subscriber.delivered_keys import DeliveredKeys, bitmap_of
 from relaycast_pallets.subscriber.publisher_pass import PublisherPass, PublisherReads
-from relaycast_pallets.subscriber.publisher_walk import End, PublisherWalk
 from relaycast_pallets.subscriber.storage import SubscriberStorage
+from relaycast_pallets.subscriber.variants.deletions import DeliveredKeys, bitmap_of
+from relaycast_pallets.subscriber.walk import End, PublisherWalk
 
 
 def tell_keys_of_the_disabled(patch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,8 @@ from pallets.subscriber_invariants import hashed_paths
 from pallets.subscriber_world import MOCK, World
 from pallets.test_subscriber_machine import CONFIG, ROOT, STOCK, networks
 from relaycast_pallets import Panic, Policies, SubscribedKey
-from relaycast_pallets.subscriber.cache_limit import CachedSize, nearest
 from relaycast_pallets.subscriber.policies import EverythingCarried, NoCache
+from relaycast_pallets.subscriber.variants.cache_limit import CachedSize, nearest
 from relaycast_xcm.primitives import ParaId
 from searches import examples
 

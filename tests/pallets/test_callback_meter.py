@@ -53,8 +53,8 @@ from relaycast_pallets.parachain_system import pallet as parachain_module
 from relaycast_pallets.subscriber.callbacks import CallbackMeter
 from relaycast_pallets.subscriber.policies import EverythingCarried
 from relaycast_pallets.subscriber.publisher_pass import PublisherReads
-from relaycast_pallets.subscriber.publisher_walk import PublisherWalk
-from relaycast_pallets.subscriber.stop import Stop
+from relaycast_pallets.subscriber.result import Stop
+from relaycast_pallets.subscriber.walk import PublisherWalk
 from relaycast_trie.node import HashedValue, Value
 from relaycast_xcm.primitives import U64_MAX, ParaId, Weight
 from vector_fields import VectorSource, VectorWeight, unhexed

@@ -13,7 +13,7 @@ from relaycast_pallets import Origin, Policies, State
 from relaycast_pallets.subscriber.counted_nodes import CountedNodes
 from relaycast_pallets.subscriber.node_cache import marked_placements
 from relaycast_pallets.subscriber.policies import EveryRead, EverythingCarried
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.subscription import SubscribedPaths
 from relaycast_trie.plain.witness import witness
 from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
 

@@ -40,7 +40,7 @@ from pallets.subscriber_world import Block, World
 from relaycast_pallets import Policies, State, SubscribedKey, derive_child_info
 from relaycast_pallets.frame.typed_storage import StorageMap
 from relaycast_pallets.parachain_system.pallet import Panic
-from relaycast_pallets.subscriber import publisher_walk
+from relaycast_pallets.subscriber import walk
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
 from relaycast_pallets.subscriber.policies import AllKeysOnChange, SystemFirstNumeric
@@ -354,7 +354,7 @@ def trust_what_was_not_walked(patch: PATCH) -> None:
 
 def compare_values_as_they_are_stored(patch: PATCH) -> None:
     """An entry inside its node and the same entry outside of it are different."""
-    patch.setattr(publisher_walk, "_is_same", lambda new, old: new == old)
+    patch.setattr(walk, "_is_same", lambda new, old: new == old)
 
 
 def go_on_when_disabled(patch: PATCH) -> None:

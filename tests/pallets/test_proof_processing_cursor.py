@@ -28,7 +28,7 @@ from pallets.subscriber_invariants import ChangesTold, all_hold, hashed_paths, n
 from pallets.subscriber_world import Block, World, world_of
 from relaycast_pallets import Policies, SubscriberConfig
 from relaycast_pallets.subscriber.policies import SystemFirstNumeric
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.subscription import SubscribedPaths
 from relaycast_xcm.primitives import ROCKS_DB, U32_MAX, ParaId, Weight
 from vector_fields import hexed
 from yielded_vectors import yields

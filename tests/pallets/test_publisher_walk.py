@@ -11,7 +11,8 @@ from pallets.subscriber_invariants import hashed_path
 from pallets.test_node_cache import built
 from relaycast_pallets import SubscribedKey, TrieDepthExceeded
 from relaycast_pallets.subscriber.node_cache import marked_placements
-from relaycast_pallets.subscriber.publisher_walk import End, PublisherWalk, SubscribedPaths
+from relaycast_pallets.subscriber.subscription import SubscribedPaths
+from relaycast_pallets.subscriber.walk import End, PublisherWalk
 from relaycast_trie import MemoryDB, StateVersion, TrieDBMut, blake2_256
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import HashedValue, Node, Value

@@ -24,7 +24,12 @@ from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_pallets.subscriber import storage as subscriber_storage
 from relaycast_pallets.subscriber import tracked_proof
 from relaycast_pallets.subscriber.plan import SubscriptionChange
-from relaycast_pallets.subscriber.policies import AfterFirstKey, EverythingCarried, ForgetUnchanged, SystemFirstNumeric
+from relaycast_pallets.subscriber.policies import (
+    AfterFirstKey,
+    EverythingCarried,
+    ForgetUnchanged,
+    SystemFirstNumeric,
+)
 from relaycast_trie import node_codec, warm_up
 from relaycast_xcm.primitives import ParaId
 from searches import examples

@@ -52,12 +52,12 @@ from relaycast_pallets.subscriber.policies import (
     SystemFirstNumeric,
     ValuesOnly,
 )
-from relaycast_pallets.subscriber.processing_result import NodeRead
 from relaycast_pallets.subscriber.proof_pass import Pass
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.publisher_pass import PublisherPass
-from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, SubscribedPaths
-from relaycast_pallets.subscriber.stop import Stop
+from relaycast_pallets.subscriber.result import NodeRead, Stop
+from relaycast_pallets.subscriber.subscription import SubscribedPaths
+from relaycast_pallets.subscriber.walk import PublisherWalk
 from relaycast_trie import MemoryDB, StateVersion, StorageProof, TrieDBMut, UnusedNodes, blake2_256
 from relaycast_xcm.primitives import ParaId
 from vector_fields import hexed

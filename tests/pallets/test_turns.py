@@ -35,9 +35,13 @@ from pallets.block_vectors import (
 from pallets.subscriber_invariants import ChangesTold, all_hold, hashed_paths
 from pallets.subscriber_world import MOCK, Block, World
 from relaycast_pallets import KeyBeyondBudget, Policies, PublishedEntry
-from relaycast_pallets.subscriber.plan import Cursor, SubscriberPlan
+from relaycast_pallets.subscriber.plan import (
+    Cursor,
+    SubscriberPlan,
+    Turn,
+    Turns,
+)
 from relaycast_pallets.subscriber.policies import SystemFirstNumeric
-from relaycast_pallets.subscriber.turns import Turn, Turns
 from relaycast_xcm.primitives import ParaId
 from vector_fields import VectorSource
 from yielded_vectors import yields

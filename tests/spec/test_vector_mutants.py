@@ -8,7 +8,7 @@ from pallets.block_vectors import BlockVector
 from pallets.test_interrupted_passes import CASES as INTERRUPTED_MUTANTS
 from pallets.test_subscriber_traps import MUTANTS as TRAP_MUTANTS
 from pallets.test_subscriber_traps import demand_after_the_callbacks, never_roll_back, shuffle_apart
-from relaycast_pallets.subscriber.turns import Turns
+from relaycast_pallets.subscriber.plan import Turns
 from yielded_vectors import difference, shipped_vectors, shipped_vectors_of
 
 Patch = tuple[str, object]

@@ -14,8 +14,8 @@ import pytest
 from pallets.block_vectors import BlockVector, event_names, key_of, prune, recomputed
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.typed_storage import StorageDoubleMap, StorageMap, StorageValue
+from relaycast_pallets.subscriber.plan import Turn, Turns
 from relaycast_pallets.subscriber.storage import SubscriberStorage
-from relaycast_pallets.subscriber.turns import Turn, Turns
 from relaycast_spec.vectors import DOCUMENT, README, kind_of
 from spec_coverage import titles
 from vector_fields import LARGEST_PLAIN_NUMBER, VectorWeight, number, unhexed

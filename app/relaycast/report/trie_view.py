@@ -12,7 +12,7 @@ from relaycast.report.icicle import NARROWEST, icicle
 from relaycast_ledger.account_records import IN_THE_PROOF, NodeTotals
 from relaycast_ledger.proof_picture import STATIC, PicturedNode, PicturedTrie
 from relaycast_ledger.publisher_book import sibling_bytes
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.subscription import SubscribedPaths
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.nibbles import digits, to_nibbles
 from relaycast_trie.node import Branch, Empty, HashedValue, Leaf, Node

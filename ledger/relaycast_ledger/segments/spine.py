@@ -24,8 +24,8 @@ from relaycast_pallets.parachain_system.pallet import (
     ValidationOutcome,
     ensure_exhausted,
 )
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
+from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_pallets.subscriber.tracked_proof import TrustedProof
 from relaycast_trie import MemoryDB, StorageProof
 from relaycast_trie.garbage import uncollected

@@ -26,8 +26,8 @@ from relaycast_pallets.parachain_system.messaging_state import MessagingState
 from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPolicy, PovUsage, Remaining
 from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
 from relaycast_pallets.subscriber.pallet import Subscriber
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.proof_processing import Demand, ProcessingMode, process_proof
+from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.proofs.storage_proof import StorageProof

@@ -9,9 +9,13 @@ from msgspec import Struct, field
 
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.frame.system import System
-from relaycast_pallets.subscriber.events import CallbackOverweight, DataDeleted, DataProcessed, EntryUndecodable
-from relaycast_pallets.subscriber.processing_result import PublisherChange
-from relaycast_pallets.subscriber.stop import Stop, StopCause
+from relaycast_pallets.subscriber.events import (
+    CallbackOverweight,
+    DataDeleted,
+    DataProcessed,
+    EntryUndecodable,
+)
+from relaycast_pallets.subscriber.result import PublisherChange, Stop, StopCause
 from relaycast_pallets.subscriber.subscription import (
     HearsDeletions,
     SubscribedKey,

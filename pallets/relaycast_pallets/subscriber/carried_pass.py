@@ -14,12 +14,17 @@ from relaycast_pallets.subscriber.own_trie import Load, OwnTrie
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import NO_CACHED_NODES, Bases, PublisherView
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES
-from relaycast_pallets.subscriber.processing_result import NodeRead, PublisherChange, ReadSource
 from relaycast_pallets.subscriber.proof_pass import Pass
 from relaycast_pallets.subscriber.publisher_pass import PublisherPass
-from relaycast_pallets.subscriber.publisher_walk import Placement
-from relaycast_pallets.subscriber.stop import Stop, StopCause
+from relaycast_pallets.subscriber.result import (
+    NodeRead,
+    PublisherChange,
+    ReadSource,
+    Stop,
+    StopCause,
+)
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
+from relaycast_pallets.subscriber.walk import Placement
 from relaycast_trie.paths import under
 from relaycast_xcm.primitives import ParaId, Weight, WeightMeter
 

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from relaycast_pallets.subscriber.node_cache import marked_placements
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.storage import PublisherNodes
+from relaycast_pallets.subscriber.subscription import SubscribedPaths
 
 USES_BYTES = 4
 """Uses stand behind the node, a u32."""

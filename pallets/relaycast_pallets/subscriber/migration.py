@@ -18,9 +18,8 @@ from relaycast_pallets.subscriber.counted_nodes import uses_of, with_uses, witho
 from relaycast_pallets.subscriber.node_cache import marked_placements
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.policies import Policies
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.storage import SubscriberStorage
-from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscribedPaths
 from relaycast_pallets.subscriber.told_keys import migrate_delivered
 from relaycast_xcm.primitives import ParaId, Weight
 

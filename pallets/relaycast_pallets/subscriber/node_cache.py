@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 
 from relaycast_pallets.subscriber.plan import Bases
-from relaycast_pallets.subscriber.publisher_walk import Placement, SubscribedPaths
-from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscribedPaths
+from relaycast_pallets.subscriber.walk import Placement
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.paths import descend
 

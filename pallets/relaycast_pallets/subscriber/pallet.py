@@ -11,12 +11,10 @@ from typing import Annotated
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.frame.system import Origin, System, ensure_root
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest
-from relaycast_pallets.subscriber.cache_limit import CacheLimit, settle_caches
 from relaycast_pallets.subscriber.callbacks import Delivered, deliver
 from relaycast_pallets.subscriber.charges import Charges
 from relaycast_pallets.subscriber.config import SubscriberConfig, ensure_cache_can_be_limited
 from relaycast_pallets.subscriber.counted_nodes import CountedNodes
-from relaycast_pallets.subscriber.delivered_keys import NOTHING_DELIVERED
 from relaycast_pallets.subscriber.errors import (
     NoCachedNodes,
     PublisherNotDisabled,
@@ -45,19 +43,25 @@ from relaycast_pallets.subscriber.plan import (
     SubscriptionChange,
 )
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, MeteringPolicy, Policies
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult, PublisherChange
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.result import ProofProcessingResult, PublisherChange
 from relaycast_pallets.subscriber.storage import DEALT_WITH_NONE, TRIE_DEPTH_EXCEEDED, SubscriberStorage
 from relaycast_pallets.subscriber.subscription import (
     ChosenSubscriptions,
     SubscribedKey,
+    SubscribedPaths,
     SubscriptionHandler,
     by_publisher,
     ensure_hears,
     weigher_of,
 )
-from relaycast_pallets.subscriber.subscription_limits import ensure_subscriptions_fit, excess_with, has_room_for
 from relaycast_pallets.subscriber.told_keys import delivered_keys, note_told
+from relaycast_pallets.subscriber.variants.cache_limit import CacheLimit, settle_caches
+from relaycast_pallets.subscriber.variants.deletions import NOTHING_DELIVERED
+from relaycast_pallets.subscriber.variants.subscription_limits import (
+    ensure_subscriptions_fit,
+    excess_with,
+    has_room_for,
+)
 from relaycast_trie.hasher import blake2_256
 from relaycast_xcm.primitives import BlockNumber, ParaId, Rust, Weight
 

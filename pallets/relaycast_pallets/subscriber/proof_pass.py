@@ -5,14 +5,19 @@ from functools import cache
 
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.callbacks import CallbackMeter
-from relaycast_pallets.subscriber.oversize import Oversize, key_on_the_way
 from relaycast_pallets.subscriber.pallet import Subscriber
-from relaycast_pallets.subscriber.plan import Cursor, PublisherView
-from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
+from relaycast_pallets.subscriber.plan import Cursor, PublisherView, Turns
 from relaycast_pallets.subscriber.publisher_pass import PublisherPass
-from relaycast_pallets.subscriber.stop import Stop, StopCause
+from relaycast_pallets.subscriber.result import (
+    NodeRead,
+    Oversize,
+    ProofProcessingResult,
+    ReadSource,
+    Stop,
+    StopCause,
+    key_on_the_way,
+)
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
-from relaycast_pallets.subscriber.turns import Turns
 from relaycast_trie.exceptions import InvalidChildRoot
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import to_nibbles

@@ -13,8 +13,8 @@ from enum import Enum
 
 from relaycast_pallets.subscriber.carried_pass import CarriedPass
 from relaycast_pallets.subscriber.pallet import Subscriber
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.proof_pass import Pass
+from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_xcm.primitives import BlockNumber, WeightMeter

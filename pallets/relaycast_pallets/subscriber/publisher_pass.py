@@ -3,17 +3,25 @@
 from functools import partial
 from typing import Protocol
 
-from relaycast_pallets.subscriber.cache_limit import CacheLimit
 from relaycast_pallets.subscriber.callbacks import CallbackMeter
-from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_by_base, marked_placements, net_moves
-from relaycast_pallets.subscriber.oversize import entry_key
+from relaycast_pallets.subscriber.node_cache import (
+    PublisherCache,
+    marked_by_base,
+    marked_placements,
+    net_moves,
+)
 from relaycast_pallets.subscriber.plan import Bases, PublisherView
 from relaycast_pallets.subscriber.policies import Policies
-from relaycast_pallets.subscriber.processing_result import PublisherChange, ReadSource
-from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, TrieDepthExceeded
-from relaycast_pallets.subscriber.stop import Stop
+from relaycast_pallets.subscriber.result import (
+    PublisherChange,
+    ReadSource,
+    Stop,
+    entry_key,
+)
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_pallets.subscriber.tracked_proof import decode_known
+from relaycast_pallets.subscriber.variants.cache_limit import CacheLimit
+from relaycast_pallets.subscriber.walk import PublisherWalk, TrieDepthExceeded
 from relaycast_trie.hasher import blake2_256
 from relaycast_trie.node import HashedValue, Node, Value
 from relaycast_xcm.primitives import ParaId, Weight

@@ -20,11 +20,10 @@ from relaycast_pallets.frame.typed_storage import (
     StorageMap,
     StorageValue,
 )
-from relaycast_pallets.subscriber.cache_limit import CachedSize, Sizes
-from relaycast_pallets.subscriber.delivered_keys import keys_in
 from relaycast_pallets.subscriber.plan import Bases, Cursor
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
-from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscribedPaths
+from relaycast_pallets.subscriber.variants.cache_limit import CachedSize, Sizes
+from relaycast_pallets.subscriber.variants.deletions import keys_in
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import blake2_128_concat
 from relaycast_trie.scale import (

@@ -3,11 +3,11 @@
 from collections.abc import Set
 
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
-from relaycast_pallets.subscriber.delivered_keys import DeliveredKeys, bitmap_of
 from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult, PublisherChange
+from relaycast_pallets.subscriber.result import ProofProcessingResult, PublisherChange
 from relaycast_pallets.subscriber.storage import SubscriberStorage
 from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.variants.deletions import DeliveredKeys, bitmap_of
 from relaycast_trie.exceptions import CodecError
 from relaycast_xcm.primitives import ParaId
 

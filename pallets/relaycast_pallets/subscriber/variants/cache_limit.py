@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements, net_moves
 from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
-from relaycast_pallets.subscriber.publisher_walk import Placement
+from relaycast_pallets.subscriber.walk import Placement
 from relaycast_xcm.primitives import ParaId
 
 SPARE = 8

@@ -6,17 +6,16 @@ before, its depth is counted anew. Nodes are compared by prefix. Depth is no cri
 moves the others up or down. Presence in the cache is none either, because two keys may have equal leaves.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import compress
 from operator import ne
 from typing import Protocol
 
 from msgspec import Struct
 
-from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscribedPaths
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
-from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import NO_CHILDREN, Branch, Empty, HashedValue, Leaf, Node, Value
 from relaycast_trie.node_codec import decode_node
 from relaycast_trie.paths import under, ways
@@ -56,17 +55,6 @@ class NodeReads(Protocol):
     def changed_entry(self, key: SubscribedKey, value: Value) -> bytes: ...
 
     def old_node(self, node_hash: bytes) -> Node | None: ...
-
-
-class SubscribedPaths(Struct, frozen=True):
-    """Subscribed keys of one publisher in their order, with their nibbles."""
-
-    keys: tuple[SubscribedKey, ...]
-    paths: tuple[bytes, ...]
-
-    @classmethod
-    def of(cls, keys: Sequence[SubscribedKey]) -> "SubscribedPaths":
-        return cls(tuple(keys), tuple(map(to_nibbles, keys)))
 
 
 class PublisherWalk:
