@@ -41,7 +41,7 @@ class UpgradeBook:
                 raise ValueError(f"there is no parachain {para_id}")
             _ensure_ahead([it.at for it in upgrades], f"parachain {para_id}", newest)
             for it in upgrades:
-                tells = it.policies is not None and it.policies.deletion.tells
+                tells = it.policies is not None and it.policies.deletion.notifies
                 ensure_hears(self._parachains[para_id].subscriber.handler, deletions=tells)
         for para_id, parachain in self._parachains.items():
             coming = given.get(para_id, ())

@@ -13,8 +13,8 @@ from relaycast_ledger.account_records import BlockAccount, NodeTotals
 from relaycast_ledger.publisher_book import Nodes, PublisherBook
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.proof_pass import by_hash
 from relaycast_pallets.subscriber.result import ProofProcessingResult
-from relaycast_pallets.subscriber.tracked_proof import by_hash
 from relaycast_trie import StorageProof
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.paths import descend

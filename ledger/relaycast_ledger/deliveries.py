@@ -332,5 +332,4 @@ def _wants(view: PublisherView, key: SubscribedKey) -> bool:
 
 def _is_known(view: PublisherView, key: SubscribedKey) -> bool:
     """Return whether a key had been dealt with, against a root that is still known."""
-    base = view.root if view.bases is None else view.bases.get(key, view.root)
-    return view.change is SubscriptionChange.NONE and base is not None
+    return view.change is SubscriptionChange.NONE and view.processed_root(key) is not None

@@ -81,7 +81,7 @@ def _endings(view: PublisherView, ending: Ending, change: PublisherChange | None
     if ending in _SAME_FOR_ALL or change is None:
         return [_SAME_FOR_ALL[ending]] * len(keys)
     endings = dict.fromkeys(keys, KeyEnding.UNCHANGED if change.finished else KeyEnding.NOT_REACHED)
-    endings.update({key: KeyEnding.UNCHANGED for key, base in change.bases.items() if base == change.root})
+    endings.update({key: KeyEnding.UNCHANGED for key, base in change.processed_roots.items() if base == change.root})
     endings.update({key: KeyEnding.CHANGED for key, _ in change.changed})
     endings.update(dict.fromkeys(change.deleted, KeyEnding.DELETED))
     return list(endings.values())

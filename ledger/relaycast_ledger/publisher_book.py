@@ -10,9 +10,9 @@ from relaycast_ledger.account_records import Ending, KeyAccount, NodeTotals, Nod
 from relaycast_ledger.key_accounts import Entry, key_accounts, node_uses
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import PublisherView
+from relaycast_pallets.subscriber.proof_pass import decode_known
 from relaycast_pallets.subscriber.result import NodeRead, PublisherChange, ReadSource
 from relaycast_pallets.subscriber.subscription import SubscribedPaths
-from relaycast_pallets.subscriber.tracked_proof import decode_known
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.node import Branch, HashedValue
 from relaycast_trie.paths import descend, under, ways
@@ -53,7 +53,7 @@ class PublisherBook(Struct):
         """How the pass left this publisher."""
         change, view = self.change, self.view
         if change is None:
-            unchanged = self.child_root == view.root and view.root is not None and view.bases is None
+            unchanged = self.child_root == view.root and view.root is not None and view.processed_roots is None
             return Ending.UNCHANGED if unchanged and self.reached else Ending.NOT_REACHED
         if change.disabled_by is not None:
             return Ending.DISABLED
@@ -179,7 +179,7 @@ class PublisherBook(Struct):
         change = self.change
         if change is None or change.finished:
             return []
-        done = (change.bases.get(key) == change.root for key in self.view.subscribed.keys)
+        done = (change.processed_roots.get(key) == change.root for key in self.view.subscribed.keys)
         return [0, *accumulate(map(int, done))]
 
 

@@ -83,9 +83,9 @@ from relaycast_pallets.subscriber.events import (
     PublisherEnabled,
     PublisherRootCleared,
 )
-from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.pallet import ProcessingMode, Subscriber, process_proof
 from relaycast_pallets.subscriber.policies import LARGEST_BRANCH_BYTES, MAX_NODE_BYTES, Policies
-from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
+from relaycast_pallets.subscriber.proof_pass import TrackedProof
 from relaycast_pallets.subscriber.result import (
     NodeRead,
     ProofProcessingResult,
@@ -105,7 +105,6 @@ from relaycast_pallets.subscriber.subscription import (
     compute_ttl_state,
     subscribed_key,
 )
-from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_pallets.subscriber.walk import TrieDepthExceeded
 from relaycast_pallets.sudo.pallet import RequireSudo, Sudo
 from relaycast_pallets.timestamp.pallet import Timestamp, TimestampInvalid

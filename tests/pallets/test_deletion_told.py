@@ -1,4 +1,4 @@
-"""Deletions told (policy ``Told``): a callback without a value for each delivered key that is proven absent, once."""
+"""Reported deletions (``NotifyDeletions``): one callback without a value for each delivered key proven absent."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

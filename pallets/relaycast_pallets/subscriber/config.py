@@ -26,7 +26,7 @@ class SubscriberConfig:
 
     max_total_keys: u32 | None = None
     max_cached_bytes: u32 | None = None
-    """Bytes of cached nodes, of all publishers together: see ``cache_limit``."""
+    """Bytes of cached nodes, of all publishers together: see ``variants.cache_limit``."""
 
     @property
     def max_entry_bytes(self) -> int:

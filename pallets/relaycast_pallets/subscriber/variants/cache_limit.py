@@ -9,58 +9,40 @@ Sizes and cuts are stored only under a limit. When a limit is lowered, or a shar
 followed, a publisher's nodes are evicted at its next change; until then no new node is kept.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Collection, Iterable, Mapping
 
-from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements, net_moves
+from relaycast_pallets.subscriber.node_cache import (
+    NodeCache,
+    PublisherCache,
+    is_settled,
+    marked_placements,
+    net_moves,
+)
 from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
+from relaycast_pallets.subscriber.policies import Policies
+from relaycast_pallets.subscriber.result import ProofProcessingResult, PublisherChange
+from relaycast_pallets.subscriber.storage import CachedSize, SubscriberStorage
 from relaycast_pallets.subscriber.walk import Placement
 from relaycast_xcm.primitives import ParaId
 
 SPARE = 8
 """When nodes are left out, 1/SPARE of a share stays free, so that a growing trie is seldom counted again."""
 
-Sizes = dict[ParaId, "CachedSize"]
 
+class CacheLimit(NodeCache):
+    """Keeps nodes within ``max_bytes`` over ``followed`` publishers during one block; reads sizes on first use."""
 
-class CachedSize(NamedTuple):
-    """The cached nodes of one publisher: ``size`` bytes, none at the nibbles ``cut`` or beyond."""
-
-    size: int = 0
-    cut: bytes | None = None
-
-    def keeps(self, prefix: bytes) -> bool:
-        """Return whether a node at ``prefix`` is before the cut."""
-        return self.cut is None or _place(prefix) < _place(self.cut)
-
-
-class SizedNodes(Protocol):
-    """The part of the pallet's storage that a limit reads and writes."""
-
-    def cached_sizes_or_counted(self) -> Sizes: ...
-
-    def put_cached_sizes(self, sizes: Mapping[ParaId, CachedSize]) -> None: ...
-
-    def drop_cached_sizes(self) -> None: ...
-
-
-class CacheLimit:
-    """A limit of ``max_bytes`` over ``followed`` publishers during one block; storage is read on first use.
-
-    ``begin``, then one call of ``moved``, ``marked`` or ``admitted`` for each publisher in turn, then ``store``.
-    """
-
-    def __init__(self, max_bytes: int, followed: int, storage: SizedNodes) -> None:
+    def __init__(self, storage: SubscriberStorage, policies: Policies, max_bytes: int, followed: int) -> None:
+        super().__init__(storage, policies)
         self.max_bytes = max_bytes
         self.share = max_bytes // max(1, followed)
-        self._storage = storage
-        self._sizes: Sizes | None = None
+        self._sizes: dict[ParaId, CachedSize] | None = None
 
     @property
-    def sizes(self) -> Sizes:
+    def sizes(self) -> dict[ParaId, CachedSize]:
         """The cached nodes by publisher."""
         if self._sizes is None:
-            self._sizes = self._storage.cached_sizes_or_counted()
+            self._sizes = self.storage.cached_sizes_or_counted()
         return self._sizes
 
     def of(self, publisher: ParaId) -> CachedSize:
@@ -71,60 +53,71 @@ class CacheLimit:
         others = sum(it.size for known, it in self.sizes.items() if known != publisher)
         return max(0, min(self.share, self.max_bytes - others))
 
+    def changes(self, result: ProofProcessingResult) -> dict[ParaId, PublisherCache]:
+        """Return what becomes of each publisher's cache after a pass; writes the sizes and no node."""
+        views = result.plan.views
+        self.begin(views, (change.para_id for change in result.changes if change.root is None))
+        changes = {change.para_id: self.change(change, views[change.para_id]) for change in result.changes}
+        if self._sizes is not None:
+            kept = {publisher: it for publisher, it in self._sizes.items() if it.size or publisher in views}
+            self.storage.put_cached_sizes({publisher: it for publisher, it in kept.items() if it != CachedSize()})
+        return changes
+
     def begin(self, views: Mapping[ParaId, PublisherView], gone: Iterable[ParaId]) -> None:
         """Forget caches that are dropped whole: of ``gone`` child tries, and of subscriptions that lost keys."""
         cleared = {para_id for para_id, view in views.items() if view.change is SubscriptionChange.REMOVED}
         for publisher in cleared.union(gone):
             self.sizes.pop(publisher, None)
 
-    def moved(
-        self,
-        view: PublisherView,
-        gained: Collection[Placement],
-        lost: Collection[Placement],
-        *,
-        new: Mapping[bytes, bytes],
-        old: Mapping[bytes, bytes],
-    ) -> PublisherCache | None:
-        """Return the changes from the places gained and lost, ``None`` if the nodes have to be counted again.
+    def swept(self, change: PublisherChange, view: PublisherView, root: bytes) -> PublisherCache:
+        """Return the changes that keep as much of the structure as fits.
 
-        ``new`` are nodes by hash from the proof, ``old`` those from the cache.
+        Nodes that an earlier block left out are not in the cache, and so unseen in the old trie.
         """
-        publisher, known, room = view.para_id, self.of(view.para_id), self.room(view.para_id)
-        inserted = {it: new[it] for prefix, it in gained if it in new and known.keeps(prefix)}
-        came = [it for it in gained if it[1] in inserted or it[1] not in new]
-        cache = PublisherCache.moved(net_moves(came, lost), view.shared_nodes(), inserted)
+        kept = self.kept(change.nodes)
+        if is_settled(change, view) and len(kept) == len(change.nodes):
+            cache = self.moved(change, view)
+            if cache is not None:
+                return cache
+        return self.marked(change, view, root)
+
+    def moved(self, change: PublisherChange, view: PublisherView) -> PublisherCache | None:
+        """Return the changes from the places gained and lost, ``None`` if the nodes have to be counted again."""
+        publisher, new, old = view.para_id, change.nodes, change.cached
+        known, room = self.of(publisher), self.room(publisher)
+        inserted = {it: new[it] for prefix, it in change.gained if it in new and _keeps(known, prefix)}
+        came = [it for it in change.gained if it[1] in inserted or it[1] not in new]
+        went = [placement for placement in change.lost if placement[1] in old]
+        cache = PublisherCache.moved(net_moves(came, went), view.cache.shared(), inserted)
         size = known.size + _bytes(cache.insert.values()) - _bytes(old[it] for it in cache.remove)
         if size > room or (known.cut is not None and 2 * size <= room):
             return None
         self.sizes[publisher] = CachedSize(size, known.cut)
         return cache
 
-    def marked(
-        self, view: PublisherView, root: bytes, new: Mapping[bytes, bytes], keeps: Callable[[bytes], bool]
-    ) -> PublisherCache:
+    def marked(self, change: PublisherChange, view: PublisherView, root: bytes) -> PublisherCache:
         """Return the changes that keep the nodes nearest to ``root``; counting them reads all stored nodes.
 
-        A ``new`` node that the policy does not keep is still followed to its children.
+        A new node that the policy does not keep is still followed to its children.
         """
-        stored = view.cached_nodes()
-        known = {**stored, **new}
+        stored = view.cache.all()
+        known = {**stored, **change.nodes}
         placements = marked_placements(view.subscribed, root, known)
-        admitted = {node_hash: data for node_hash, data in known.items() if keeps(data)}
-        kept, cut = nearest(placements, admitted, self.room(view.para_id))
+        kept, cut = nearest(placements, self.kept(known), self.room(view.para_id))
         self.sizes[view.para_id] = CachedSize(_bytes(kept.values()), cut)
         return PublisherCache.exactly((it for it in placements if it[1] in kept), kept, stored)
 
-    def admitted(self, view: PublisherView, cache: PublisherCache, gained: Iterable[Placement]) -> PublisherCache:
+    def interrupted(self, change: PublisherChange, view: PublisherView) -> PublisherCache:
         """Return the changes of an interrupted pass: new nodes as far as there is room; none is removed for them."""
-        publisher, known, room = view.para_id, self.of(view.para_id), self.room(view.para_id)
-        stored = view.cached_nodes() if cache.remove else {}
+        cache, publisher = super().interrupted(change, view), view.para_id
+        known, room = self.of(publisher), self.room(publisher)
+        stored = view.cache.all() if cache.remove else {}
         size, cut, inserted = known.size - _bytes(stored[it] for it in cache.remove), known.cut, dict[bytes, bytes]()
-        for prefix, node_hash in sorted(gained, key=lambda placement: _place(placement[0])):
+        for prefix, node_hash in sorted(change.gained, key=lambda placement: _place(placement[0])):
             data = cache.insert.get(node_hash)
             if data is None or node_hash in inserted:
                 continue
-            if not known.keeps(prefix) or size + len(data) > room:
+            if not _keeps(known, prefix) or size + len(data) > room:
                 cut = prefix
                 break
             inserted[node_hash] = data
@@ -132,40 +125,10 @@ class CacheLimit:
         self.sizes[publisher] = CachedSize(size, cut)
         return PublisherCache(inserted, cache.remove, cache.shared)
 
-    def store(self, followed: Collection[ParaId]) -> None:
-        """Write the sizes; a publisher that is not ``followed`` is left out once none of its nodes are kept."""
-        if self._sizes is not None:
-            kept = {publisher: it for publisher, it in self._sizes.items() if it.size or publisher in followed}
-            self._storage.put_cached_sizes({publisher: it for publisher, it in kept.items() if it != CachedSize()})
-
-
-class SettlesCache(Protocol):
-    """The result of a pass for one publisher, as its cache needs it."""
-
-    @property
-    def para_id(self) -> ParaId: ...
-
-    @property
-    def root(self) -> bytes | None: ...
-
-    def settle(self) -> None: ...
-
-
-def settle_caches(
-    changes: Sequence[SettlesCache],
-    views: Mapping[ParaId, PublisherView],
-    limit: CacheLimit | None,
-    storage: SizedNodes,
-) -> None:
-    """Compute the changes of every publisher's cache; writes the sizes and nothing else of the pass."""
-    if limit is None:
-        storage.drop_cached_sizes()
-    else:
-        limit.begin(views, (change.para_id for change in changes if change.root is None))
-    for change in changes:
-        change.settle()
-    if limit is not None:
-        limit.store(views)
+    def clear(self, para_id: ParaId) -> None:
+        """Remove the cache of a publisher on request."""
+        self.storage.clear_cache(para_id)
+        self.storage.forget_cached_size(para_id)
 
 
 def nearest(
@@ -185,6 +148,11 @@ def nearest(
             return kept, prefix
         kept[node_hash] = data
     return kept, None
+
+
+def _keeps(known: CachedSize, prefix: bytes) -> bool:
+    """Return whether a node at ``prefix`` is before the cut."""
+    return known.cut is None or _place(prefix) < _place(known.cut)
 
 
 def _place(prefix: bytes) -> tuple[int, bytes]:
