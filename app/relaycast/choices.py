@@ -27,20 +27,22 @@ from relaycast_pallets.broadcaster.published_entry import INFINITE
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy, CumulusSixths, Floor, Remaining
 from relaycast_pallets.subscriber.policies import (
     MAX_NODE_BYTES,
-    AfterFirstKey,
-    AllKeysOnChange,
     ChangedKeys,
     EveryRead,
+    IgnoreDeletions,
+    Policies,
+    StructureNodes,
+    SystemFirstShuffled,
+    WhenPublisherDone,
+)
+from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions
+from relaycast_pallets.subscriber.variants.drafts import (
+    AfterFirstKey,
+    AllKeysOnChange,
     ForgetUnchanged,
     NoCache,
-    Policies,
-    Silent,
-    StructureNodes,
     SystemFirstNumeric,
-    SystemFirstShuffled,
-    Told,
     ValuesOnly,
-    WhenPublisherDone,
 )
 
 __all__ = [
@@ -65,14 +67,14 @@ __all__ = [
     "Floor",
     "ForgetUnchanged",
     "Ground",
+    "IgnoreDeletions",
     "NoCache",
+    "NotifyDeletions",
     "Policies",
     "Remaining",
-    "Silent",
     "StructureNodes",
     "SystemFirstNumeric",
     "SystemFirstShuffled",
-    "Told",
     "ValuesOnly",
     "WhenPublisherDone",
     "broadcaster_of",

@@ -10,7 +10,7 @@ from relaycast_pallets.broadcaster.config import BroadcasterConfig
 from relaycast_pallets.subscriber.config import SubscriberConfig, ensure_cache_can_be_limited
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey, by_publisher
-from relaycast_pallets.subscriber.subscription_limits import key_excess
+from relaycast_pallets.subscriber.variants.subscription_limits import key_excess
 from relaycast_xcm import ParaId
 from relaycast_xcm.primitives import U32_MAX
 

@@ -37,9 +37,8 @@ from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame.system import Origin
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, Panic, ParachainInherentData
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
-from relaycast_pallets.subscriber.config import SubscriberConfig
+from relaycast_pallets.subscriber.config import SubscriberConfig, ensure_callbacks_fit, ensure_values_fit
 from relaycast_pallets.subscriber.policies import Policies
-from relaycast_pallets.subscriber.set_up import ensure_callbacks_fit, ensure_values_fit
 from relaycast_pallets.subscriber.subscription import SubscriptionHandler, ensure_hears
 from relaycast_trie import blake2_256
 from relaycast_trie.engine import Engine
@@ -116,7 +115,7 @@ class UpgradeBook:
                 raise ValueError(f"there is no parachain {para_id}")
             _ensure_ahead([it.at for it in upgrades], f"parachain {para_id}", newest)
             for it in upgrades:
-                tells = it.policies is not None and it.policies.deletion.tells
+                tells = it.policies is not None and it.policies.deletion.notifies
                 ensure_hears(self._parachains[para_id].subscriber.handler, deletions=tells)
         for para_id, parachain in self._parachains.items():
             coming = given.get(para_id, ())

@@ -16,8 +16,8 @@ from relaycast_pallets.messaging.inbound_message import InboundMessage
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, ParachainInherentData, PersistedValidationData
 from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
-from relaycast_pallets.subscriber.tracked_proof import TrackedProof
+from relaycast_pallets.subscriber.proof_pass import TrackedProof
+from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_trie import StorageProof
 from relaycast_xcm import ParaId
 

@@ -35,7 +35,7 @@ from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscriptionHandler
-from relaycast_pallets.subscriber.subscription_limits import excess_with, has_room_for
+from relaycast_pallets.subscriber.variants.subscription_limits import excess_with, has_room_for
 from relaycast_trie import EMPTY_ROOT, Recorder, StorageProof
 from relaycast_trie.engine import Engine
 from relaycast_xcm import Location, ParaId, Weight

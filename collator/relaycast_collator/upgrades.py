@@ -19,9 +19,9 @@ from relaycast_pallets.frame.system_events import RuntimeUpgraded
 from relaycast_pallets.parachain_system.pallet import ParachainSystem
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.config import SubscriberConfig
-from relaycast_pallets.subscriber.migration import migrate
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.variants.migration import migrate
 from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.checkpoint import CheckpointRefused
 

@@ -39,7 +39,12 @@ from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEnt
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.frame.events import Event
 from relaycast_pallets.frame.system import System, storage_prefix
-from relaycast_pallets.subscriber.subscription import Infinite, TtlState, ValidFor, compute_ttl_state
+from relaycast_pallets.subscriber.subscription import (
+    Infinite,
+    TtlState,
+    ValidFor,
+    compute_ttl_state,
+)
 from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS, SLOT_MILLISECONDS, Timestamp
 from relaycast_xcm import ParaId
 

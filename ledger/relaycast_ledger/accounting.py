@@ -21,10 +21,9 @@ from msgspec import Struct, field
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import PublisherView
-from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, PublisherChange, ReadSource
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
-from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_pallets.subscriber.tracked_proof import by_hash, decode_known
+from relaycast_pallets.subscriber.proof_pass import by_hash, decode_known
+from relaycast_pallets.subscriber.result import NodeRead, ProofProcessingResult, PublisherChange, ReadSource
+from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscribedPaths
 from relaycast_trie import StorageProof
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import to_nibbles
@@ -342,7 +341,7 @@ def _endings(view: PublisherView, ending: Ending, change: PublisherChange | None
     if ending in _SAME_FOR_ALL or change is None:
         return [_SAME_FOR_ALL[ending]] * len(keys)
     endings = dict.fromkeys(keys, KeyEnding.UNCHANGED if change.finished else KeyEnding.NOT_REACHED)
-    endings.update({key: KeyEnding.UNCHANGED for key, base in change.bases.items() if base == change.root})
+    endings.update({key: KeyEnding.UNCHANGED for key, base in change.processed_roots.items() if base == change.root})
     endings.update({key: KeyEnding.CHANGED for key, _ in change.changed})
     endings.update(dict.fromkeys(change.deleted, KeyEnding.DELETED))
     return list(endings.values())
@@ -383,7 +382,7 @@ class PublisherBook(Struct):
         """How the pass left this publisher."""
         change, view = self.change, self.view
         if change is None:
-            unchanged = self.child_root == view.root and view.root is not None and view.bases is None
+            unchanged = self.child_root == view.root and view.root is not None and view.processed_roots is None
             return Ending.UNCHANGED if unchanged and self.reached else Ending.NOT_REACHED
         if change.disabled_by is not None:
             return Ending.DISABLED
@@ -509,7 +508,7 @@ class PublisherBook(Struct):
         change = self.change
         if change is None or change.finished:
             return []
-        done = (change.bases.get(key) == change.root for key in self.view.subscribed.keys)
+        done = (change.processed_roots.get(key) == change.root for key in self.view.subscribed.keys)
         return [0, *accumulate(map(int, done))]
 
 

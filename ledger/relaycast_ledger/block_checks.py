@@ -13,6 +13,7 @@ from relaycast_ledger.deliveries import Place
 from relaycast_ledger.records import BlockRecord
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES
+from relaycast_pallets.subscriber.variants.cache_limit import CacheLimit
 from relaycast_trie import StorageProof, blake2_256
 from relaycast_xcm import ParaId, Weight
 
@@ -63,10 +64,11 @@ def pass_checks(subscriber: Subscriber, block: ParachainBlock) -> Iterator[Check
     yield Check("no more is read than allowed", read_bytes <= meter.limit.proof_size, seen)
     declared, limit = result.callback_weight, result.callback_limit
     yield Check("callbacks declare no more than a block allows", declared.all_lte(limit), f"{declared} of {limit}")
-    largest = max((len(node) for change in result.changes for node in change.cache.insert.values()), default=0)
+    inserted = (node for cache in subscriber.cache_changes.values() for node in cache.insert.values())
+    largest = max(map(len, inserted), default=0)
     yield Check("cached nodes are within their bound", largest <= MAX_NODE_BYTES, f"a node of {largest} bytes")
-    cached = result.cache_limit
-    if cached is not None:
+    cached = subscriber.node_cache
+    if isinstance(cached, CacheLimit):
         settled = [it for it in result.changes if it.finished and it.root is not None and it.disabled_by is None]
         over = [it.para_id for it in settled if cached.of(it.para_id).size > cached.share]
         seen = f"more than the {cached.share} bytes of a share for {over}"

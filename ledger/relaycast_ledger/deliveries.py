@@ -16,7 +16,7 @@ from relaycast_collator.parachain import Update
 from relaycast_ledger.records import Delivery
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
+from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import U32, Count, Dump, DumpRow, Hash, refusing
@@ -332,5 +332,4 @@ def _wants(view: PublisherView, key: SubscribedKey) -> bool:
 
 def _is_known(view: PublisherView, key: SubscribedKey) -> bool:
     """Return whether a key had been dealt with, against a root that is still known."""
-    base = view.root if view.bases is None else view.bases.get(key, view.root)
-    return view.change is SubscriptionChange.NONE and base is not None
+    return view.change is SubscriptionChange.NONE and view.processed_root(key) is not None

@@ -33,8 +33,8 @@ from relaycast_ledger.records import BlockRecord, Delivery, GuestRecord, Invaria
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.subscriber.events import CallbackOverweight, PublisherDisabled
-from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
-from relaycast_pallets.subscriber.tracked_proof import TrackedProof
+from relaycast_pallets.subscriber.proof_pass import TrackedProof
+from relaycast_pallets.subscriber.result import NodeRead, ProofProcessingResult, ReadSource
 from relaycast_trie import RootMismatch, blake2_256
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import U32, VERSION, Count, Dump, DumpRow, Version
@@ -191,7 +191,7 @@ class Ledger:
         subscriber = parachain.subscriber
         self._check(fact, pass_checks(subscriber, block))
         self._check(fact, delivery_checks(parachain, block, repeated, self._lost(fact)))
-        if subscriber.policies.deletion.tells:
+        if subscriber.policies.deletion.notifies:
             self._check(fact, deletion_checks(block, self._still_published(fact)))
 
     def _note_guest(self, fact: GuestBuilt | GuestRefusedBlock) -> None:

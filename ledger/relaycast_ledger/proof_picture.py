@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from relaycast_ledger.accounting import IN_THE_PROOF, BlockAccount
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
-from relaycast_pallets.subscriber.tracked_proof import by_hash
+from relaycast_pallets.subscriber.proof_pass import by_hash
+from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_trie import StorageProof
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import to_nibbles

@@ -64,7 +64,12 @@ from relaycast_pallets.parachain_system.relay_budget import (
     message_free_bytes,
 )
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest, Top
-from relaycast_pallets.subscriber.config import SubscriberConfig
+from relaycast_pallets.subscriber.config import (
+    SubscriberConfig,
+    budget_for_any_key,
+    ensure_callbacks_fit,
+    ensure_values_fit,
+)
 from relaycast_pallets.subscriber.errors import NoCachedNodes, PublisherNotDisabled, PublisherRootNotFound
 from relaycast_pallets.subscriber.events import (
     CallbackBeyondLimit,
@@ -78,13 +83,15 @@ from relaycast_pallets.subscriber.events import (
     PublisherEnabled,
     PublisherRootCleared,
 )
-from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.pallet import ProcessingMode, Subscriber, process_proof
 from relaycast_pallets.subscriber.policies import LARGEST_BRANCH_BYTES, MAX_NODE_BYTES, Policies
-from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
-from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
-from relaycast_pallets.subscriber.publisher_walk import TrieDepthExceeded
-from relaycast_pallets.subscriber.set_up import budget_for_any_key, ensure_callbacks_fit, ensure_values_fit
-from relaycast_pallets.subscriber.stop import StopCause
+from relaycast_pallets.subscriber.proof_pass import TrackedProof
+from relaycast_pallets.subscriber.result import (
+    NodeRead,
+    ProofProcessingResult,
+    ReadSource,
+    StopCause,
+)
 from relaycast_pallets.subscriber.subscription import (
     CombinedHandlers,
     HearsDeletions,
@@ -98,7 +105,7 @@ from relaycast_pallets.subscriber.subscription import (
     compute_ttl_state,
     subscribed_key,
 )
-from relaycast_pallets.subscriber.tracked_proof import TrackedProof
+from relaycast_pallets.subscriber.walk import TrieDepthExceeded
 from relaycast_pallets.sudo.pallet import RequireSudo, Sudo
 from relaycast_pallets.timestamp.pallet import Timestamp, TimestampInvalid
 from relaycast_pallets.transaction_payment.pallet import FeeDetails, TransactionPayment

@@ -29,8 +29,8 @@ from relaycast_pallets.messaging.inbound_message import InboundMessagesData
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES
 from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPolicy, PovUsage, message_free_bytes
 from relaycast_pallets.subscriber.events import PublisherDisabled
-from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
-from relaycast_pallets.subscriber.tracked_proof import TrustedProof
+from relaycast_pallets.subscriber.pallet import ProcessingMode, process_proof
+from relaycast_pallets.subscriber.proof_pass import TrustedProof
 from relaycast_spark.exceptions import GapRefused
 from relaycast_spark.tables import BYTES, FLAG, NUMBER, TEXT, WANTED, Row, list_of
 from relaycast_trie import StorageProof
@@ -116,15 +116,15 @@ class SubscriberTerms:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """A fixed number of bytes for pub-sub, whatever else a block carries; ``crowded`` where messages took some."""
+    """A fixed number of bytes for pub-sub, whatever else a block carries; messages may have taken some."""
 
     pubsub_bytes: int
-    crowded: bool = False
+    reduced_by_messages: bool = False
 
     def share_out(self, usage: PovUsage) -> Abridged:
         """Return what was granted."""
         full = len(usage.downward_messages), len(usage.horizontal_messages)
-        return Abridged(*full, self.pubsub_bytes, crowded=self.crowded)
+        return Abridged(*full, self.pubsub_bytes, reduced_by_messages=self.reduced_by_messages)
 
 
 def replay_subscribers(
@@ -192,7 +192,7 @@ class _Chain:
         granted = row["budget_bytes"]
         if granted is not None:
             most = message_free_bytes(self._budget, self.terms.max_pov_bytes)
-            system.budget = Granted(granted, crowded=granted < most)
+            system.budget = Granted(granted, reduced_by_messages=granted < most)
 
     def _pass_gap(self, row: Row) -> None:
         """Pass the blocks before this one in which the chain wanted nothing: they leave messages and a header.

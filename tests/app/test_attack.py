@@ -16,8 +16,8 @@ from relaycast_ledger.outcome import Latency
 from relaycast_pallets import ParachainInherentData
 from relaycast_pallets.broadcaster.config import POLKADOT
 from relaycast_pallets.subscriber.config import SubscriberConfig
+from relaycast_pallets.subscriber.proof_pass import TrackedProof
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_trie import StateVersion, StorageProof, build_database
 from relaycast_xcm import ParaId, Weight
 

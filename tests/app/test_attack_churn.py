@@ -8,8 +8,8 @@ from command_line import Command, Refused
 from relaycast.attacks import ChurnReport, churn
 from relaycast.attacks.churned_paths import CHURN_AT, TARGETS
 from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
-from relaycast_pallets.subscriber import publisher_walk
-from relaycast_pallets.subscriber.publisher_pass import PublisherPass
+from relaycast_pallets.subscriber import walk
+from relaycast_pallets.subscriber.proof_pass import PublisherPass
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 
 
@@ -60,10 +60,10 @@ def test_a_subscriber_that_takes_an_interrupted_pass_for_a_whole_one_loses_value
 ) -> None:
     """The mutant: keys that a pass did not reach count as dealt with against the new root."""
 
-    def all_dealt_with(self: PublisherPass) -> dict[SubscribedKey, bytes | None]:
-        return dict.fromkeys(self._view.subscribed.keys, self._root)
+    def all_processed(self: PublisherPass) -> dict[SubscribedKey, bytes | None]:
+        return dict.fromkeys(self._view.subscribed.keys, self.found.root)
 
-    monkeypatch.setattr(PublisherPass, "_new_bases", all_dealt_with)
+    monkeypatch.setattr(PublisherPass, "_processed_roots", all_processed)
     report = churn(blocks=10, budget_bytes=3_000)
     assert report.lost_attacked > 0
     assert report.violations
@@ -71,7 +71,7 @@ def test_a_subscriber_that_takes_an_interrupted_pass_for_a_whole_one_loses_value
 
 def test_a_walk_that_hands_on_all_that_it_meets_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: a value counts as new because the leaf around it is."""
-    monkeypatch.setattr(publisher_walk, "_is_same", lambda _new, _old: False)
+    monkeypatch.setattr(walk, "_is_same", lambda _new, _old: False)
     report = churn(blocks=10)
     assert report.target_attacked.callbacks > report.target_alone.callbacks
     assert report.violations

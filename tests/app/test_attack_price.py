@@ -20,7 +20,7 @@ from relaycast_pallets.broadcaster.pallet import Broadcaster
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.system import System
 from relaycast_pallets.subscriber.config import SubscriberConfig
-from relaycast_pallets.subscriber.tracked_proof import TrackedProof
+from relaycast_pallets.subscriber.proof_pass import TrackedProof
 from relaycast_pallets.transaction_payment.pallet import TransactionPayment
 from relaycast_pallets.xcm.weight_trader import WeightToFee
 from relaycast_trie import StateVersion, StorageProof, build_database

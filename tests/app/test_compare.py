@@ -23,7 +23,8 @@ from relaycast.scenario.policy_choice import (
 )
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast_pallets.parachain_system.relay_budget import CumulusSixths, Floor, Remaining
-from relaycast_pallets.subscriber.policies import AfterFirstKey, NoCache, Policies, StructureNodes
+from relaycast_pallets.subscriber.policies import Policies, StructureNodes
+from relaycast_pallets.subscriber.variants.drafts import AfterFirstKey, NoCache
 
 FEEDS = """
 blocks = 12

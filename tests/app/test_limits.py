@@ -13,8 +13,8 @@ from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Simulation
 from relaycast_pallets import Policies, SubscriberConfig
 from relaycast_pallets.broadcaster.config import POLKADOT
-from relaycast_pallets.subscriber.cache_limit import CacheLimit
-from relaycast_pallets.subscriber.policies import EverythingCarried
+from relaycast_pallets.subscriber.variants.cache_limit import CacheLimit
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from relaycast_xcm import ParaId
 
 TWO_PUBLISHERS = """
@@ -175,7 +175,7 @@ def feeds(net: rc.Network, count: int, publisher: int = 2000) -> list[rc.Feed]:
         ({"max_cached_bytes": -1}, ValueError, "max_cached_bytes is from 0 to 4294967295, got -1"),
         ({"max_cached_bytes": "9"}, TypeError, "max_cached_bytes is a whole number, got '9'"),
         (
-            {"max_cached_bytes": 9, "policies": Policies(metering=EverythingCarried())},
+            {"max_cached_bytes": 9, "policies": Policies(metering=MeterOwnState())},
             ValueError,
             "max_cached_bytes = 9 needs a metering that does not charge the own state",
         ),

@@ -14,7 +14,7 @@ import pytest
 import relaycast as rc
 from relaycast.pov.snapshot import read_snapshot
 from relaycast.pytest_fixtures import seed_of
-from relaycast_pallets.subscriber.policies import NoCache
+from relaycast_pallets.subscriber.variants.drafts import NoCache
 from relaycast_xcm import ParaId
 
 ROOT = Path(__file__).parents[2]

@@ -29,8 +29,9 @@ from relaycast_pallets import Infinite, KeyExpired, TimedOut, ValidFor
 from relaycast_pallets.broadcaster.config import POLKADOT
 from relaycast_pallets.frame.system import Origin
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
-from relaycast_pallets.subscriber.policies import NoCache, Policies
+from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.variants.drafts import NoCache
 from relaycast_xcm import ParaId
 
 

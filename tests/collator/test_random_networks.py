@@ -19,6 +19,9 @@ from relaycast_pallets import CumulusSixths, Floor, Origin, Policies, Remaining,
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber import policies as policy
 from relaycast_pallets.subscriber.errors import NoCachedNodes, PublisherRootNotFound
+from relaycast_pallets.subscriber.variants import drafts
+from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from relaycast_trie import blake2_256
 from relaycast_xcm import ParaId
 
@@ -40,13 +43,13 @@ BEGINNING: tuple[Step, ...] = (
 
 some_policies = st.builds(
     Policies,
-    order=st.sampled_from([policy.SystemFirstShuffled(), policy.SystemFirstNumeric()]),
-    metering=st.sampled_from([policy.EveryRead(), policy.EverythingCarried(), policy.ValuesOnly()]),
-    root_commit=st.sampled_from([policy.WhenPublisherDone(), policy.AfterFirstKey(), policy.ForgetUnchanged()]),
-    callback=st.sampled_from([policy.ChangedKeys(), policy.AllKeysOnChange()]),
-    cache=st.sampled_from([policy.StructureNodes(), policy.StructureNodes(300), policy.NoCache()]),
-    deletion=st.sampled_from([policy.Silent(), policy.Told()]),
-    advancement=st.sampled_from([policy.Advanced(), policy.Basic()]),
+    order=st.sampled_from([policy.SystemFirstShuffled(), drafts.SystemFirstNumeric()]),
+    metering=st.sampled_from([policy.EveryRead(), MeterOwnState(), drafts.ValuesOnly()]),
+    root_commit=st.sampled_from([policy.WhenPublisherDone(), drafts.AfterFirstKey(), drafts.ForgetUnchanged()]),
+    callback=st.sampled_from([policy.ChangedKeys(), drafts.AllKeysOnChange()]),
+    cache=st.sampled_from([policy.StructureNodes(), policy.StructureNodes(300), drafts.NoCache()]),
+    deletion=st.sampled_from([policy.IgnoreDeletions(), NotifyDeletions()]),
+    advancement=st.sampled_from([policy.Advanced(), drafts.Basic()]),
 )
 budgets: st.SearchStrategy[BudgetPolicy] = st.one_of(
     st.integers(600, 4_000).map(lambda size: Remaining(limit_bytes=size)),

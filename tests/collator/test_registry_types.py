@@ -21,7 +21,13 @@ from relaycast_pallets.frame.account import IS_NEW_LOGIC, AccountData, AccountIn
 from relaycast_pallets.parachain_system.pallet import PersistedValidationData
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest, RelayStorageKey, Top
 from relaycast_pallets.subscriber.storage import _CURSOR, _ROOTS, TRIE_DEPTH_EXCEEDED
-from relaycast_pallets.subscriber.subscription import Infinite, SubscribedKey, TimedOut, TtlState, ValidFor
+from relaycast_pallets.subscriber.subscription import (
+    Infinite,
+    SubscribedKey,
+    TimedOut,
+    TtlState,
+    ValidFor,
+)
 from relaycast_trie import CodecError, CompactProof, StorageProof, build_database
 from relaycast_trie.node_codec import StateVersion
 from relaycast_xcm import ParaId

@@ -15,11 +15,11 @@ from relaycast_collator.chains import ChainsDump
 from relaycast_pallets import Policies, SubscribedKey
 from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_pallets.frame.system_events import RuntimeUpgraded
-from relaycast_pallets.subscriber.policies import EverythingCarried
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import CheckpointRefused
 
-CARRIED = Policies(metering=EverythingCarried())
+CARRIED = Policies(metering=MeterOwnState())
 
 
 def reading(pace: Pace | None = None) -> Watched:

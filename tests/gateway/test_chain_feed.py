@@ -29,7 +29,8 @@ from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.frame.events import Event
 from relaycast_pallets.frame.system import Origin, System
 from relaycast_pallets.subscriber.events import PublisherEnabled
-from relaycast_pallets.subscriber.policies import Policies, Told
+from relaycast_pallets.subscriber.policies import Policies
+from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions
 from relaycast_pallets.sudo.pallet import RequireSudo
 from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS
 from relaycast_trie import StorageProof
@@ -144,7 +145,7 @@ def test_callbacks_say_what_the_subscriber_got(pace: Pace, late: int) -> None:
 
 def test_a_told_deletion_is_an_event_and_the_block_counts_it() -> None:
     net = network(subscribers=())
-    net.add_parachain(SUBSCRIBER, policies=Policies(deletion=Told()))
+    net.add_parachain(SUBSCRIBER, policies=Policies(deletion=NotifyDeletions()))
     heard = Heard(net)
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(3))
     publish(net, PUBLISHER, values(3), ttl=4)

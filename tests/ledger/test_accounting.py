@@ -30,9 +30,9 @@ from relaycast_ledger.block_checks import account_checks
 from relaycast_pallets import derive_child_info
 from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_pallets.subscriber.config import SubscriberConfig
-from relaycast_pallets.subscriber.policies import CachePolicy, NoCache, Policies, StructureNodes
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
-from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.policies import CachePolicy, Policies, StructureNodes
+from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscribedPaths
+from relaycast_pallets.subscriber.variants.drafts import NoCache
 from relaycast_trie import blake2_256
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import Branch, Leaf

@@ -26,18 +26,17 @@ from relaycast_ledger import Invariants
 from relaycast_ledger.records import VIOLATIONS_KEPT
 from relaycast_pallets import Origin, PublishedEntry, derive_child_info
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
-from relaycast_pallets.subscriber.callbacks import CallbackMeter
 from relaycast_pallets.subscriber.config import CALLBACK_LIMIT
-from relaycast_pallets.subscriber.policies import (
+from relaycast_pallets.subscriber.plan import Turn
+from relaycast_pallets.subscriber.policies import Policies, StructureNodes
+from relaycast_pallets.subscriber.proof_pass import CallbackMeter
+from relaycast_pallets.subscriber.variants.drafts import (
     AfterFirstKey,
     AllKeysOnChange,
     ForgetUnchanged,
     NoCache,
-    Policies,
-    StructureNodes,
     ValuesOnly,
 )
-from relaycast_pallets.subscriber.turns import Turn
 from relaycast_trie import StateVersion, StorageProof
 from relaycast_xcm import ParaId, Weight, WeightMeter
 

@@ -25,7 +25,8 @@ from ledger.watched import Watched
 from relaycast_ledger import Accounts, BlockAccount, BlockRecord, KeyAccount, KeyEnding, NodeTotals, PublisherAccount
 from relaycast_ledger.accounting import IN_THE_PROOF, PRUNED
 from relaycast_pallets.subscriber.config import SubscriberConfig
-from relaycast_pallets.subscriber.policies import CachePolicy, NoCache, Policies, StructureNodes
+from relaycast_pallets.subscriber.policies import CachePolicy, Policies, StructureNodes
+from relaycast_pallets.subscriber.variants.drafts import NoCache
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_xcm import ParaId
 

@@ -25,7 +25,7 @@ from ledger.watched import Watched
 from relaycast_collator import Collation, Parachain
 from relaycast_pallets.frame.system import DispatchError
 from relaycast_pallets.parachain_system.pallet import IncompleteBelowLimit, Panic, ParachainInherentData
-from relaycast_pallets.subscriber.processing_result import ReadSource
+from relaycast_pallets.subscriber.result import ReadSource
 from relaycast_pallets.subscriber.subscription import SubscribedKey, Subscriptions, TtlState
 from relaycast_trie import CodecError, DuplicateNode, MissingNode, ProofError, RootMismatch, UnusedNodes, blake2_256
 from relaycast_xcm import ParaId, Weight

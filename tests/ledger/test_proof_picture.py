@@ -8,8 +8,9 @@ from ledger.watched import Watched
 from relaycast_ledger import Accounts, BlockRecord
 from relaycast_ledger.accounting import IN_THE_PROOF
 from relaycast_ledger.proof_picture import VALUE_BYTES_KEPT, PicturedNode, ProofPicture
-from relaycast_pallets.subscriber.policies import NoCache, Policies
+from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.variants.drafts import NoCache
 from relaycast_trie import blake2_256
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_xcm import ParaId

@@ -19,9 +19,10 @@ from relaycast_ledger.run_part import PartInTheMaking, decode_part, encode_part
 from relaycast_ledger.run_statistics import Tally
 from relaycast_ledger.run_tables import RunTables, TableRows
 from relaycast_pallets import DataDeleted, Origin, Policies, SubscriberConfig
-from relaycast_pallets.subscriber.policies import Silent, Told
-from relaycast_pallets.subscriber.publisher_pass import PublisherPass
+from relaycast_pallets.subscriber.policies import IgnoreDeletions
+from relaycast_pallets.subscriber.proof_pass import PublisherPass
 from relaycast_pallets.subscriber.subscription import Subscriptions
+from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions
 from relaycast_xcm import Weight
 
 PACES = [Pace(), Pace(cores=2), Pace(cores=3, relay_blocks=2, relay_parent_offset=3)]
@@ -35,7 +36,7 @@ def told_network(*, pace: Pace | None = None, ttl: int = 0, policies: Policies |
     """Return a network whose subscriber has the values of two publishers and is told of deletions."""
     net = network(publishers=(PUBLISHER, OTHER_PUBLISHER), subscribers=())
     net.ledger.accounts = Accounts.BY_KEY
-    net.add_parachain(SUBSCRIBER, policies=policies or Policies(deletion=Told()), pace=pace)
+    net.add_parachain(SUBSCRIBER, policies=policies or Policies(deletion=NotifyDeletions()), pace=pace)
     for publisher in (PUBLISHER, OTHER_PUBLISHER):
         net.subscribe(SUBSCRIBER, publisher, keys(6))
     publish(net, PUBLISHER, values(6), ttl=ttl)
@@ -91,7 +92,7 @@ def test_what_expires_is_told_once_and_anew_when_it_was_published_again(pace: Pa
 
 
 def test_a_silent_subscriber_keeps_what_is_gone() -> None:
-    net = told_network(policies=Policies(deletion=Silent()))
+    net = told_network(policies=Policies(deletion=IgnoreDeletions()))
     run(net, 8)
     deregister(net)
     assert not deleted(run(net, 8))
@@ -99,9 +100,9 @@ def test_a_silent_subscriber_keeps_what_is_gone() -> None:
 
 
 def test_an_upgrade_tells_of_deletions_from_then_on_until_another_ceases_to() -> None:
-    net = told_network(policies=Policies(deletion=Silent()))
+    net = told_network(policies=Policies(deletion=IgnoreDeletions()))
     run(net, 8)
-    told, silent = (Policies(deletion=policy) for policy in (Told(), Silent()))
+    told, silent = (Policies(deletion=policy) for policy in (NotifyDeletions(), IgnoreDeletions()))
     now = net.relay_chain.head.number
     upgrades = [ParachainUpgrade(at=now + 2, policies=told), ParachainUpgrade(at=now + 12, policies=silent)]
     net.upgrades.schedule(parachains={SUBSCRIBER: upgrades})
@@ -126,7 +127,7 @@ def test_an_upgrade_that_tells_a_handler_that_does_not_hear_is_refused() -> None
 
     net = network(subscribers=())
     net.add_parachain(SUBSCRIBER, handler=Deaf())
-    told = ParachainUpgrade(at=5, policies=Policies(deletion=Told()))
+    told = ParachainUpgrade(at=5, policies=Policies(deletion=NotifyDeletions()))
     with pytest.raises(ValueError, match=r"^deletions are told to handlers with on_data_deleted, got Deaf$"):
         net.upgrades.schedule(parachains={SUBSCRIBER: [told]})
     assert not net.parachains[SUBSCRIBER].upgrades.scheduled
@@ -135,7 +136,7 @@ def test_an_upgrade_that_tells_a_handler_that_does_not_hear_is_refused() -> None
 def test_deletions_weigh_what_was_declared_and_wait_for_the_blocks_that_hold_them() -> None:
     net = network(subscribers=())
     config = SubscriberConfig(callback_limit=Weight(30, 0))
-    net.add_parachain(SUBSCRIBER, policies=Policies(deletion=Told()), config=config)
+    net.add_parachain(SUBSCRIBER, policies=Policies(deletion=NotifyDeletions()), config=config)
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(6))
     publish(net, PUBLISHER, values(6))
     run(net, 8)

@@ -36,32 +36,35 @@ _PROCESSING = (
 )
 
 DIRECT_TESTS: dict[str, tuple[str, ...]] = {
-    f"{_PALLETS}/subscriber/node_cache.py": _tests("pallets", "node_cache", "interrupted_passes", "trie_node_caching"),
+    f"{_PALLETS}/subscriber/node_cache.py": _tests(
+        "pallets", "node_cache", "publisher_pass", "interrupted_passes", "trie_node_caching"
+    ),
     f"{_PALLETS}/broadcaster/ttl_expiration.py": _tests("pallets", "ttl_expiration"),
     "xcm/relaycast_xcm/barriers.py": _tests("xcm", "barriers"),
-    f"{_PALLETS}/subscriber/proof_processing.py": _tests("pallets", *_PROCESSING, "tracked_proof", "carried_metering"),
     f"{_PALLETS}/subscriber/proof_pass.py": _tests(
-        "pallets", *_PROCESSING, "oversize_nodes", "policies", "callback_meter"
+        "pallets",
+        *("publisher_pass", "trie_node_caching", "subscriber", "oversize_nodes", "policies", "callback_meter"),
+        *(*_PROCESSING, "tracked_proof"),
     ),
-    f"{_PALLETS}/subscriber/callbacks.py": _tests("pallets", "callback_meter", "proof_processing"),
-    f"{_PALLETS}/subscriber/publisher_walk.py": _tests(
+    f"{_PALLETS}/subscriber/walk.py": _tests(
         "pallets", "publisher_walk", "trie_depth_limit", "proof_processing", "hostile_proofs"
-    ),
-    f"{_PALLETS}/subscriber/publisher_pass.py": _tests(
-        "pallets", "publisher_pass", "trie_node_caching", "subscriber", "oversize_nodes", "callback_meter", *_PROCESSING
     ),
     f"{_PALLETS}/subscriber/pallet.py": _tests(
         "pallets",
         *("subscriber", "chosen_subscriptions", "subscription", "left_publishers", "subscription_changes"),
         "trie_depth_limit",
-        *(*_PROCESSING, "carried_metering", "callback_meter"),
+        *(*_PROCESSING, "tracked_proof", "carried_metering", "callback_meter"),
     ),
-    f"{_PALLETS}/subscriber/told_keys.py": _tests("pallets", "deletion_told", "deletion_switched"),
-    f"{_PALLETS}/subscriber/turns.py": _tests("pallets", "turns", "proof_processing_cursor", "interrupted_passes"),
-    f"{_PALLETS}/subscriber/cache_limit.py": _tests("pallets", "cache_limit", "policies"),
-    f"{_PALLETS}/subscriber/carried_pass.py": _tests("pallets", "carried_metering", "policies", "subscription_limits"),
+    f"{_PALLETS}/subscriber/plan.py": _tests(
+        "pallets", "turns", "subscription_changes", "proof_processing_cursor", "interrupted_passes"
+    ),
     f"{_PALLETS}/subscriber/storage.py": _tests(
         "pallets", "subscriber", "left_publishers", "subscription_changes", "interrupted_passes"
+    ),
+    f"{_PALLETS}/subscriber/variants/deletions.py": _tests("pallets", "deletion_told", "deletion_switched"),
+    f"{_PALLETS}/subscriber/variants/cache_limit.py": _tests("pallets", "cache_limit", "policies"),
+    f"{_PALLETS}/subscriber/variants/metered_state.py": _tests(
+        "pallets", "carried_metering", "policies", "subscription_limits"
     ),
     "collator/relaycast_collator/chains.py": _tests("collator", "network", "outbox", "messages", "end_to_end"),
     f"{_PALLETS}/broadcaster/pallet.py": _tests(

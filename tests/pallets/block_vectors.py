@@ -25,13 +25,11 @@ from relaycast_pallets.frame.system import DispatchError, Origin, System
 from relaycast_pallets.parachain_system.pallet import IncompleteBelowLimit, ensure_exhausted
 from relaycast_pallets.parachain_system.relay_budget import PovUsage, Remaining
 from relaycast_pallets.subscriber import events as subscriber_events
-from relaycast_pallets.subscriber.pallet import Subscriber, SubscriberConfig
-from relaycast_pallets.subscriber.plan import Cursor
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
-from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
-from relaycast_pallets.subscriber.storage import PALLET
+from relaycast_pallets.subscriber.pallet import ProcessingMode, Subscriber, SubscriberConfig, process_proof
+from relaycast_pallets.subscriber.proof_pass import TrackedProof
+from relaycast_pallets.subscriber.result import ProofProcessingResult
+from relaycast_pallets.subscriber.storage import PALLET, Cursor
 from relaycast_pallets.subscriber.subscription import SubscribedKey, Subscriptions, TtlState
-from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.exceptions import RelaycastError, UnusedNodes
 from relaycast_trie.hasher import blake2_256, twox_128
@@ -245,7 +243,7 @@ class BlockRun:
             self.subscriber,
             seed=unhexed(vector.seed),
             relay_parent_number=vector.relay_parent_number,
-            crowded=vector.crowded,
+            reduced_by_messages=vector.crowded,
             demand=demand,
         )
 
@@ -295,7 +293,7 @@ def expectation_of(vector: BlockVector) -> BlockExpectation:
         complete=result.is_complete,
         stopped_at=key_of(result.stopped_at),
         cursor=key_of(result.turn.cursor),
-        owed=key_of(result.turn.owed),
+        owed=key_of(result.turn.deferred_key),
         callbacks=tuple(run.listener.callbacks),
         events=tuple(hexed(encode_event(event)) for event in run.system.events),
         after=tuple(entries(run.after())),
@@ -333,7 +331,7 @@ def ensure_one_pass(vector: BlockVector, pruning: ProofProcessingResult) -> None
     if expect.panic:
         return
     verified = expect.consumed, expect.stopped_at, expect.cursor, expect.owed
-    pruned = VectorWeight.of(pruning.consumed), key_of(turn.stopped_at), key_of(turn.cursor), key_of(turn.owed)
+    pruned = VectorWeight.of(pruning.consumed), key_of(turn.stopped_at), key_of(turn.cursor), key_of(turn.deferred_key)
     assert verified == pruned, f"{vector.id}: PRUNE {pruned}, VERIFY {verified}"
 
 

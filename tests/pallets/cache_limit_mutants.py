@@ -1,18 +1,20 @@
 """Wrong limits of the cache, each with a law that it breaks."""
 
 from itertools import count
+from typing import Any
 
 import pytest
 from msgspec import structs
 
 from pallets.block_vectors import ALPHA
 from relaycast_pallets import ProofProcessingResult
-from relaycast_pallets.subscriber import cache_limit
-from relaycast_pallets.subscriber.cache_limit import CachedSize, CacheLimit
-from relaycast_pallets.subscriber.plan import NO_CACHED_NODES, PublisherView
-from relaycast_pallets.subscriber.proof_pass import Pass
-from relaycast_pallets.subscriber.publisher_pass import PassReads, PublisherReads
-from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, Side
+from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.plan import PublisherView
+from relaycast_pallets.subscriber.proof_pass import PublisherPass
+from relaycast_pallets.subscriber.storage import NO_CACHED_NODES, CachedSize
+from relaycast_pallets.subscriber.variants import cache_limit
+from relaycast_pallets.subscriber.variants.cache_limit import CacheLimit
+from relaycast_pallets.subscriber.walk import PublisherWalk, Side
 
 
 def unseen_is_unchanged(patch: pytest.MonkeyPatch) -> None:
@@ -60,25 +62,22 @@ def leaves_no_nodes_out(patch: pytest.MonkeyPatch) -> None:
 
 def settled_when_pruned(patch: pytest.MonkeyPatch) -> None:
     """The collator writes its counts."""
-    run = Pass.run
+    read = Subscriber.read
 
-    def counting(self: Pass) -> ProofProcessingResult:
-        result = run(self)
-        if self.cache_limit is not None:
-            self.cache_limit.sizes[ALPHA] = CachedSize(1)
-            self.cache_limit.store([ALPHA])
-        return result
+    def counting(self: Subscriber, *given: Any) -> ProofProcessingResult:
+        self.storage.put_cached_sizes({ALPHA: CachedSize(1)})
+        return read(self, *given)
 
-    patch.setattr(Pass, "run", counting)
+    patch.setattr(Subscriber, "read", counting)
 
 
 def left_out_by_the_chain_alone(patch: pytest.MonkeyPatch) -> None:
     """Every second pass, which is the one that verifies, does not find the cache."""
-    make, passes = PublisherReads.__init__, count()
+    make, passes = PublisherPass.__init__, count()
 
-    def blind(self: PublisherReads, run: PassReads, view: PublisherView) -> None:
-        make(self, run, view)
+    def blind(self: PublisherPass, view: PublisherView, *given: Any) -> None:
+        make(self, view, *given)
         if next(passes) % 2:
             self._view = structs.replace(view, cache=NO_CACHED_NODES)
 
-    patch.setattr(PublisherReads, "__init__", blind)
+    patch.setattr(PublisherPass, "__init__", blind)

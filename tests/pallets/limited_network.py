@@ -17,7 +17,7 @@ from pallets.subscriber_invariants import (
 )
 from pallets.subscriber_world import Block, World
 from pallets.test_subscriber_machine import CONFIG, Network, budgets, floods, publishers, seeds
-from relaycast_pallets.subscriber.cache_limit import CachedSize
+from relaycast_pallets.subscriber.storage import CachedSize
 from relaycast_xcm.primitives import ParaId
 
 limits = st.none() | st.integers(0, 6_000)

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from relaycast_pallets.subscriber import pallet, told_keys
-from relaycast_pallets.subscriber.delivered_keys import DeliveredKeys, bitmap_of
-from relaycast_pallets.subscriber.publisher_pass import PublisherPass, PublisherReads
-from relaycast_pallets.subscriber.publisher_walk import End, PublisherWalk
+from relaycast_pallets.subscriber.proof_pass import PublisherPass
 from relaycast_pallets.subscriber.storage import SubscriberStorage
+from relaycast_pallets.subscriber.variants.deletions import DeliveredKeys, bitmap_of, delivered_of
+from relaycast_pallets.subscriber.walk import End, PublisherWalk
 
 
 def tell_keys_of_the_disabled(patch: pytest.MonkeyPatch) -> None:
@@ -28,9 +27,9 @@ def tell_every_absent_key(patch: pytest.MonkeyPatch) -> None:
     """A deletion is told of every absent key that is met, delivered or not."""
 
     def note(self: PublisherPass, low: int, high: int) -> None:
-        self._deleted += self._view.subscribed.keys[low:high]
+        self.found.deleted += self._view.subscribed.keys[low:high]
 
-    patch.setattr(PublisherPass, "_note_absent", note)
+    patch.setattr(PublisherPass, "absent", note)
 
 
 def tell_where_the_old_trie_had_it(patch: pytest.MonkeyPatch) -> None:
@@ -39,40 +38,39 @@ def tell_where_the_old_trie_had_it(patch: pytest.MonkeyPatch) -> None:
 
     def compared(self: PublisherWalk, index: int, new: Any, old: Any) -> None:
         compare(self, index, new, old)
-        publisher = getattr(self._absent, "__self__", None)
-        if isinstance(old, End) and not isinstance(new, End) and publisher is not None:
-            publisher._deleted.append(self.subscribed.keys[index])
+        if isinstance(old, End) and not isinstance(new, End) and isinstance(self._reads, PublisherPass):
+            self._reads.found.deleted.append(self.subscribed.keys[index])
 
     def nothing(_self: PublisherPass, _low: int, _high: int) -> None:
         """Note nothing here."""
 
     patch.setattr(PublisherWalk, "_compare", compared)
-    patch.setattr(PublisherPass, "_note_absent", nothing)
+    patch.setattr(PublisherPass, "absent", nothing)
 
 
 def tell_no_deletion_without_the_trie(patch: pytest.MonkeyPatch) -> None:
     """The last key of a publisher takes its child trie along: nothing is told of that."""
-    note = PublisherPass._note_absent
+    note = PublisherPass.absent
 
     def noted(self: PublisherPass, low: int, high: int) -> None:
-        if self._root is not None:
+        if self.found.root is not None:
             note(self, low, high)
 
-    patch.setattr(PublisherPass, "_note_absent", noted)
+    patch.setattr(PublisherPass, "absent", noted)
 
 
 def remember_deletions_as_delivered(patch: pytest.MonkeyPatch) -> None:
     """A key that was told as deleted still counts as delivered."""
-    put = told_keys._put
+    put = DeliveredKeys._put
 
-    def kept(storage: Any, view: Any, change: Any) -> None:
-        deleted, bits = change and change.deleted, view.delivered.keys
-        put(storage, view, change)
+    def kept(self: DeliveredKeys, view: Any, change: Any) -> None:
+        deleted, bits = change and change.deleted, view.delivered()
+        put(self, view, change)
         if deleted:
             bitmap = bitmap_of(view.subscribed.keys, bits)
-            storage.delivered_keys.insert(view.para_id, bitmap)
+            self.storage.delivered_keys.insert(view.para_id, bitmap)
 
-    patch.setattr(told_keys, "_put", kept)
+    patch.setattr(DeliveredKeys, "_put", kept)
 
 
 def forget_what_was_delivered_with_the_cache(patch: pytest.MonkeyPatch) -> None:
@@ -89,16 +87,17 @@ def forget_what_was_delivered_with_the_cache(patch: pytest.MonkeyPatch) -> None:
 def keep_bits_where_keys_move(patch: pytest.MonkeyPatch) -> None:
     """The bits stay where they are when the subscription changes, and then belong to other keys."""
 
-    def delivered(storage: Any, para_id: Any, keys: Any, root: Any, *, are_same: bool) -> DeliveredKeys:
-        return DeliveredKeys(lambda: storage.delivered(para_id, keys, root))
+    def load(self: DeliveredKeys, view: Any) -> Any:
+        return delivered_of(self.storage, view.para_id, view.subscribed.keys)
 
-    patch.setattr(pallet, "delivered_keys", delivered)
+    patch.setattr(DeliveredKeys, "_load", load)
 
 
 def count_no_deletions(patch: pytest.MonkeyPatch) -> None:
     """Callbacks that tell of deletions count against no limit."""
 
-    def admitted(_self: PublisherReads, _key: Any) -> None:
-        """Admit every deletion."""
+    def admitted(self: PublisherPass, low: int, high: int) -> None:
+        delivered = self._view.delivered()
+        self.found.deleted += [key for key in self._view.subscribed.keys[low:high] if key in delivered]
 
-    patch.setattr(PublisherReads, "admit_deletion", admitted)
+    patch.setattr(PublisherPass, "absent", admitted)

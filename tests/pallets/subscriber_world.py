@@ -30,10 +30,9 @@ from relaycast_pallets.messaging.dmp import Dmp
 from relaycast_pallets.messaging.hrmp import Hrmp
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
-from relaycast_pallets.subscriber.migration import migrate
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.storage import PALLET
-from relaycast_pallets.subscriber.subscription import Subscriptions
+from relaycast_pallets.subscriber.subscription import SubscribedPaths, Subscriptions
+from relaycast_pallets.subscriber.variants.migration import migrate
 from relaycast_trie import ChildInfo, StorageProof, blake2_256
 from relaycast_trie.hasher import twox_128
 from relaycast_xcm.primitives import U64_MAX, ZERO_DB, ParaId, Weight, WeightMeter

@@ -29,8 +29,10 @@ from pallets.subscriber_invariants import hashed_paths
 from pallets.subscriber_world import MOCK, World
 from pallets.test_subscriber_machine import CONFIG, ROOT, STOCK, networks
 from relaycast_pallets import Panic, Policies, SubscribedKey
-from relaycast_pallets.subscriber.cache_limit import CachedSize, nearest
-from relaycast_pallets.subscriber.policies import EverythingCarried, NoCache
+from relaycast_pallets.subscriber.storage import CachedSize
+from relaycast_pallets.subscriber.variants.cache_limit import nearest
+from relaycast_pallets.subscriber.variants.drafts import NoCache
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from relaycast_xcm.primitives import ParaId
 from searches import examples
 
@@ -242,8 +244,8 @@ def test_pruning_counts_and_keeps_nothing() -> None:
 
 
 def test_metering_that_counts_uses_takes_no_limit() -> None:
-    with pytest.raises(ValueError, match=r"max_cached_bytes = 1200 needs a metering .* got EverythingCarried"):
-        World(config=LIMITED, policies=Policies(metering=EverythingCarried()))
+    with pytest.raises(ValueError, match=r"max_cached_bytes = 1200 needs a metering .* got MeterOwnState"):
+        World(config=LIMITED, policies=Policies(metering=MeterOwnState()))
 
 
 def test_sizes_have_the_bytes_of_the_chain() -> None:

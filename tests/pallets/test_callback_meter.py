@@ -50,11 +50,9 @@ from relaycast_pallets import (
     ensure_callbacks_fit,
 )
 from relaycast_pallets.parachain_system import pallet as parachain_module
-from relaycast_pallets.subscriber.callbacks import CallbackMeter
-from relaycast_pallets.subscriber.policies import EverythingCarried
-from relaycast_pallets.subscriber.publisher_pass import PublisherReads
-from relaycast_pallets.subscriber.publisher_walk import PublisherWalk
-from relaycast_pallets.subscriber.stop import Stop
+from relaycast_pallets.subscriber.proof_pass import CallbackMeter, PublisherPass, Stop
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
+from relaycast_pallets.subscriber.walk import PublisherWalk
 from relaycast_trie.node import HashedValue, Value
 from relaycast_xcm.primitives import U64_MAX, ParaId, Weight
 from vector_fields import VectorSource, VectorWeight, unhexed
@@ -244,7 +242,7 @@ def heavy(each: Weight, limit: Weight, *, policies: Policies | None = None) -> W
 
 
 def test_a_pass_that_charges_its_own_trie_stops_at_a_callback_that_does_not_fit_and_goes_on_there() -> None:
-    world, heard = heavy(micros(2), micros(7), policies=Policies(metering=EverythingCarried())), []
+    world, heard = heavy(micros(2), micros(7), policies=Policies(metering=MeterOwnState())), []
     for expected in (K[:3], K[3:6], K[6:9], K[9:]):
         block = world.block()
         all_hold(world, block, ChangesTold())
@@ -356,14 +354,14 @@ def test_the_default_limit_is_a_quarter_of_the_time_of_a_block() -> None:
 
 def ask_after_reading(patch: PATCH) -> None:
     """The value is read before the meter of callbacks is asked: bytes of the proof for a callback that waits."""
-    changed_entry = PublisherReads.changed_entry
+    changed_entry = PublisherPass.changed_entry
 
-    def read_first(self: PublisherReads, key: Any, value: Value) -> bytes:
+    def read_first(self: PublisherPass, key: Any, value: Value) -> bytes:
         if isinstance(value, HashedValue):
-            value = self._run.read_relay(self._view.para_id, value.hash, ReadSource.RELAY_VALUE)
+            value = self._reads.relay(self._view.para_id, value.hash, ReadSource.RELAY_VALUE)
         return changed_entry(self, key, value)
 
-    patch.setattr(PublisherReads, "changed_entry", read_first)
+    patch.setattr(PublisherPass, "changed_entry", read_first)
 
 
 def demand_an_exhausted_budget_all_the_same(patch: PATCH) -> None:

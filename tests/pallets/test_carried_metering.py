@@ -10,14 +10,14 @@ from pallets.block_vectors import ALPHA, BETA, PUBLIC, keys
 from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact, nothing_is_lost
 from pallets.subscriber_world import MOCK, Block, World
 from relaycast_pallets import Origin, Policies, State
-from relaycast_pallets.subscriber.counted_nodes import CountedNodes
 from relaycast_pallets.subscriber.node_cache import marked_placements
-from relaycast_pallets.subscriber.policies import EveryRead, EverythingCarried
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.policies import EveryRead
+from relaycast_pallets.subscriber.subscription import SubscribedPaths
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState, RefCountedNodes
 from relaycast_trie.plain.witness import witness
 from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
 
-CARRIED = Policies(metering=EverythingCarried())
+CARRIED = Policies(metering=MeterOwnState())
 
 
 def carried_world(policies: Policies = CARRIED) -> World:
@@ -48,13 +48,13 @@ def uses_are_exact(world: World) -> None:
     nodes, roots = world.relay_nodes(), world.storage.previous_roots()
     for publisher in world.storage.digests():
         wanted = world.storage.subscribed_keys.get(publisher) or ()
-        bases = world.storage.bases(publisher, wanted) or {}
+        bases = world.storage.processed_roots(publisher, wanted) or {}
         expected: Counter[bytes] = Counter()
         for key in wanted:
             base = bases.get(key, roots.get(publisher))
             if base is not None:
                 expected.update(it for _, it in marked_placements(SubscribedPaths.of([key]), base, nodes))
-        stored = CountedNodes(world.storage.cache_of(publisher))
+        stored = RefCountedNodes(world.storage.cache_of(publisher))
         assert {it: stored.uses(it) for it in world.cached(publisher)} == expected
 
 
@@ -184,7 +184,7 @@ def test_a_root_that_is_forgotten_is_rebuilt_without_counting_twice() -> None:
 
 def test_reads_weigh_what_keeps_them() -> None:
     both = ROCKS_DB.reads_writes(1, 1)
-    metering = EverythingCarried()
+    metering = MeterOwnState()
     assert metering.relay_node(ROCKS_DB, 100) == both + Weight(0, 100)
     assert metering.relay_value(ROCKS_DB, 100) == Weight(ROCKS_DB.read, 100)
     assert metering.cached_node(ROCKS_DB, 100) == both

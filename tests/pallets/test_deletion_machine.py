@@ -25,7 +25,9 @@ from pallets.test_subscriber_machine import (
 from pallets.test_upgrade_machine import UpgradedNetwork
 from relaycast_pallets import Policies
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
-from relaycast_pallets.subscriber.policies import EverythingCarried, Silent, Told
+from relaycast_pallets.subscriber.policies import IgnoreDeletions
+from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions, delivered_of
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from relaycast_xcm.primitives import ParaId
 from searches import examples
 
@@ -97,11 +99,10 @@ class ToldReader:
 def dealt_with_by(world: World) -> set[Wanted]:
     """Return the keys that count as delivered when deletions are told from now on."""
     storage = world.storage
-    roots = storage.previous_roots()
     return {
         (publisher, key)
         for publisher in storage.digests()
-        for key in storage.delivered(publisher, storage.subscribed_keys.get(publisher) or (), roots.get(publisher))
+        for key in delivered_of(storage, publisher, storage.subscribed_keys.get(publisher) or ())
     }
 
 
@@ -110,10 +111,10 @@ class ToldNetwork(Network):
 
     def __init__(self) -> None:
         super().__init__()
-        self.reader = ToldReader(tells=self.policies().deletion.tells)
+        self.reader = ToldReader(tells=self.policies().deletion.notifies)
 
     def policies(self) -> Policies:
-        return Policies(deletion=Told())
+        return Policies(deletion=NotifyDeletions())
 
     @rule(pubsub_bytes=budgets, seed=seeds, flood=floods)
     def block(self, pubsub_bytes: int, seed: bytes, flood: int = 0) -> None:
@@ -139,23 +140,23 @@ class ToldCarriedNetwork(ToldNetwork, CarriedNetwork):
     """The same where the own trie is charged."""
 
     def policies(self) -> Policies:
-        return Policies(metering=EverythingCarried(), deletion=Told())
+        return Policies(metering=MeterOwnState(), deletion=NotifyDeletions())
 
 
 class SwitchedNetwork(ToldNetwork):
     """Runtime upgrades tell of deletions, and cease to."""
 
     def policies(self) -> Policies:
-        return Policies(deletion=Silent())
+        return Policies(deletion=IgnoreDeletions())
 
     @rule()
     def tell(self) -> None:
-        self.world.upgrade(policies=Policies(deletion=Told()))
+        self.world.upgrade(policies=Policies(deletion=NotifyDeletions()))
         self.reader.switch(self.world, tells=True)
 
     @rule()
     def tell_no_more(self) -> None:
-        self.world.upgrade(policies=Policies(deletion=Silent()))
+        self.world.upgrade(policies=Policies(deletion=IgnoreDeletions()))
         self.reader.switch(self.world, tells=False)
         assert not list(self.world.storage.delivered_keys.items())
 
@@ -164,7 +165,7 @@ class ToldUpgradedNetwork(ToldNetwork, UpgradedNetwork):
     """Depth limits, value bounds, orders and meterings change on the way; deletions are told all along."""
 
     def policies(self) -> Policies:
-        return Policies(deletion=Told())
+        return Policies(deletion=NotifyDeletions())
 
 
 MACHINES = (ToldNetwork, ToldCarriedNetwork, ToldUpgradedNetwork, SwitchedNetwork)

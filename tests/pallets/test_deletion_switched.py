@@ -8,13 +8,13 @@ from pallets.block_vectors import ALPHA
 from pallets.subscriber_world import K, World
 from pallets.told_world import TOLD, bits, clear_root, told_world
 from relaycast_pallets import Policies
-from relaycast_pallets.subscriber.told_keys import migrate_delivered
+from relaycast_pallets.subscriber.variants.deletions import migrate_delivered
 
 
 def switch(world: World, policies: Policies) -> None:
     """Upgrade the runtime to other policies, with the migration that this takes."""
     before, world.subscriber.policies = world.subscriber.policies, policies
-    migrate_delivered(world.storage, told_before=before.deletion.tells, tells=policies.deletion.tells)
+    migrate_delivered(world.storage, notified_before=before.deletion.notifies, notifies=policies.deletion.notifies)
 
 
 def switch_unmigrated(world: World, policies: Policies) -> None:
@@ -79,8 +79,8 @@ def test_what_is_deleted_after_an_upgrade_that_forgets_roots_is_told() -> None:
 def test_a_migration_touches_nothing_where_the_policy_stays() -> None:
     world = told_world()
     before = world.state.snapshot()
-    assert migrate_delivered(world.storage, told_before=True, tells=True) == 0
+    assert migrate_delivered(world.storage, notified_before=True, notifies=True) == 0
     assert world.state.snapshot() == before
-    assert migrate_delivered(world.storage, told_before=True, tells=False) == 1
-    assert migrate_delivered(world.storage, told_before=False, tells=True) == 1
+    assert migrate_delivered(world.storage, notified_before=True, notifies=False) == 1
+    assert migrate_delivered(world.storage, notified_before=False, notifies=True) == 1
     assert world.state.snapshot() == before

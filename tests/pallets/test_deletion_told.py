@@ -1,4 +1,4 @@
-"""Deletions told (policy ``Told``): a callback without a value for each delivered key that is proven absent, once."""
+"""Reported deletions (``NotifyDeletions``): one callback without a value for each delivered key proven absent."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -52,8 +52,8 @@ from relaycast_pallets import (
     System,
     derive_child_info,
 )
-from relaycast_pallets.subscriber.delivered_keys import bitmap_of, keys_in
 from relaycast_pallets.subscriber.subscription import Subscriptions
+from relaycast_pallets.subscriber.variants.deletions import bitmap_of, keys_in
 from relaycast_xcm.primitives import ParaId, Weight
 from vector_fields import VectorSource
 from yielded_vectors import yields

@@ -6,11 +6,9 @@ from pallets.block_vectors import ALPHA, keys
 from pallets.subscriber_world import World, meter
 from relaycast_pallets import (
     ProcessingMode,
-    PublishedEntry,
     derive_child_info,
     process_proof,
 )
-from relaycast_pallets.subscriber.tracked_proof import KNOWN_HASHES, by_hash
 from relaycast_trie import MemoryDB, StateVersion, StorageProof, TrieDBMut, blake2_256
 from relaycast_trie.exceptions import InvalidChildRoot, InvalidNode
 
@@ -39,11 +37,3 @@ def test_bytes_that_are_no_node_are_no_absence() -> None:
     junk = b"\x01junk"
     with pytest.raises(InvalidNode):
         process_proof(ProcessingMode.PRUNE, StorageProof([junk]), blake2_256(junk), meter(), world.subscriber)
-
-
-def test_what_a_hostile_proof_holds_does_not_stay_in_memory() -> None:
-    """Hashes are remembered of nodes that relay chains have, not of what somebody pads a proof with."""
-    padding, entry = bytes(1 << 16), PublishedEntry(bytes(2_048), 0, 0).encode()
-    assert by_hash([padding, entry]) == {blake2_256(padding): padding, blake2_256(entry): entry}
-    assert padding not in KNOWN_HASHES
-    assert entry in KNOWN_HASHES

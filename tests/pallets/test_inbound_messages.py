@@ -42,7 +42,8 @@ from relaycast_pallets.parachain_system.inbound_messages import (
 )
 from relaycast_pallets.parachain_system.messaging_state import ChannelMissing, MessagingState
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
-from relaycast_pallets.subscriber.policies import Advanced, AdvancementPolicy, Basic
+from relaycast_pallets.subscriber.policies import Advanced, AdvancementPolicy
+from relaycast_pallets.subscriber.variants.drafts import Basic
 from relaycast_trie import CodecError
 from relaycast_xcm.primitives import ParaId
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pallets.block_vectors import (
     ALPHA,
@@ -40,11 +41,13 @@ from pallets.subscriber_world import Block, World
 from relaycast_pallets import Policies, State, SubscribedKey, derive_child_info
 from relaycast_pallets.frame.typed_storage import StorageMap
 from relaycast_pallets.parachain_system.pallet import Panic
-from relaycast_pallets.subscriber import publisher_walk
+from relaycast_pallets.subscriber import node_cache, walk
+from relaycast_pallets.subscriber.node_cache import NodeCache
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
-from relaycast_pallets.subscriber.policies import AllKeysOnChange, SystemFirstNumeric
-from relaycast_pallets.subscriber.publisher_pass import PublisherPass
+from relaycast_pallets.subscriber.proof_pass import PublisherPass
+from relaycast_pallets.subscriber.storage import SubscriberStorage
+from relaycast_pallets.subscriber.variants.drafts import AllKeysOnChange, SystemFirstNumeric
 from relaycast_trie import StateVersion
 from vector_fields import VectorSource
 from yielded_vectors import yields
@@ -285,18 +288,18 @@ def around_a_cursor(name: str, short: SubscribedKey, deep: list[SubscribedKey]) 
 
 def forget_what_was_dealt_with(patch: PATCH) -> None:
     """An interrupted pass leaves no bases: all keys seem to be as the publisher's old root has them."""
-    patch.setattr(PublisherPass, "_new_bases", lambda _: {})
+    patch.setattr(PublisherPass, "_processed_roots", lambda _: {})
 
 
 def deal_with_all_at_once(patch: PATCH) -> None:
     """An interrupted pass leaves the new root as the base of every key."""
-    bases = PublisherPass._new_bases
-    patch.setattr(PublisherPass, "_new_bases", lambda self: dict.fromkeys(bases(self), self._root))
+    roots = PublisherPass._processed_roots
+    patch.setattr(PublisherPass, "_processed_roots", lambda self: dict.fromkeys(roots(self), self.found.root))
 
 
 def keep_bases_of_what_is_gone(patch: PATCH) -> None:
     """An absent child trie takes root and cache with it, and leaves the bases of the interrupted pass."""
-    apply, remove = Subscriber._apply_change, StorageMap.remove
+    apply, remove = Subscriber._store_change, StorageMap.remove
 
     def kept(self: Subscriber, change: Any, *given: Any) -> None:
         def spared(item: Any, it: Any) -> None:
@@ -307,34 +310,31 @@ def keep_bases_of_what_is_gone(patch: PATCH) -> None:
             inner.setattr(StorageMap, "remove", spared)
             apply(self, change, *given)
 
-    patch.setattr(Subscriber, "_apply_change", kept)
+    patch.setattr(Subscriber, "_store_change", kept)
 
 
 def added_keys_make_all_new(patch: PATCH) -> None:
     """Keys that are added make the publisher forget what an interrupted pass had dealt with."""
-    change_bases(patch, lambda _, view: {it: None for it, base in (view.bases or {}).items() if base is None})
+    change_bases(patch, lambda _, view: {it: None for it, base in (view.processed_roots or {}).items() if base is None})
 
 
 def added_keys_count_as_the_others(patch: PATCH) -> None:
     """Keys that are added count as dealt with against the publisher's root."""
-    change_bases(patch, lambda _, view: {it: base for it, base in (view.bases or {}).items() if base} or None)
+    change_bases(patch, lambda _, view: {it: base for it, base in (view.processed_roots or {}).items() if base} or None)
 
 
 def added_keys_fall_into_ranges(patch: PATCH) -> None:
     """Keys that are added between keys that were dealt with count as dealt with too."""
-    change_bases(patch, lambda self, view: self.storage.bases(view.para_id, view.subscribed.keys))
+    change_bases(patch, lambda storage, view: storage.processed_roots(view.para_id, view.subscribed.keys))
 
 
-def change_bases(patch: PATCH, bases_of: Callable[[Subscriber, PublisherView], Any]) -> None:
-    view = Subscriber._view
+def change_bases(patch: PATCH, bases_of: Callable[[SubscriberStorage, PublisherView], Any]) -> None:
+    def changed(self: NodeCache, view: PublisherView) -> PublisherView:
+        if view.change is not SubscriptionChange.ADDED:
+            return view
+        return replace(view, processed_roots=bases_of(self.storage, view))
 
-    def changed(self: Subscriber, *given: Any) -> PublisherView:
-        seen = view(self, *given)
-        if seen.change is not SubscriptionChange.ADDED:
-            return seen
-        return PublisherView(seen.para_id, seen.subscribed, seen.root, bases_of(self, seen), seen.change, seen.cache)
-
-    patch.setattr(Subscriber, "_view", changed)
+    patch.setattr(NodeCache, "view", changed)
 
 
 def note_keys_alone(patch: PATCH) -> None:
@@ -342,19 +342,21 @@ def note_keys_alone(patch: PATCH) -> None:
     note = Subscriber._note_subscription
 
     def alone(self: Subscriber, view: PublisherView) -> None:
-        note(self, PublisherView(view.para_id, view.subscribed, view.root, None, view.change, view.cache))
+        note(self, replace(view, processed_roots=None))
 
     patch.setattr(Subscriber, "_note_subscription", alone)
 
 
 def trust_what_was_not_walked(patch: PATCH) -> None:
     """The cache is swept by what was lost although the old trie was not walked."""
-    patch.setattr(PublisherPass, "_saw_all_of_old", property(lambda _: True, lambda _, __: None), raising=False)
+    patch.setattr(
+        node_cache, "is_settled", lambda _change, view: view.root is not None and view.processed_roots is None
+    )
 
 
 def compare_values_as_they_are_stored(patch: PATCH) -> None:
     """An entry inside its node and the same entry outside of it are different."""
-    patch.setattr(publisher_walk, "_is_same", lambda new, old: new == old)
+    patch.setattr(walk, "_is_same", lambda new, old: new == old)
 
 
 def go_on_when_disabled(patch: PATCH) -> None:
@@ -362,11 +364,10 @@ def go_on_when_disabled(patch: PATCH) -> None:
     process = PublisherPass.process
 
     def goes_on(self: PublisherPass, low: int, high: int) -> None:
-        before = self._disabled
-        self._disabled = None
+        before, self.found.disabled_by = self.found.disabled_by, None
         process(self, low, high)
         if before is not None:
-            self._disabled = before
+            self.found.disabled_by = before
 
     patch.setattr(PublisherPass, "process", goes_on)
 

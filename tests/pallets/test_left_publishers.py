@@ -5,7 +5,7 @@ import pytest
 from pallets.block_vectors import ALPHA, BETA, PUBLIC
 from pallets.subscriber_world import MOCK, K, World, following
 from relaycast_pallets import NoCachedNodes, Origin, Policies
-from relaycast_pallets.subscriber.policies import NoCache
+from relaycast_pallets.subscriber.variants.drafts import NoCache
 from relaycast_xcm.primitives import ParaId, Weight
 
 ROOT = Origin.root()

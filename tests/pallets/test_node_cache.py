@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pallets.block_vectors import key, keys, path_key
 from relaycast_pallets import SubscribedKey
 from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements, net_moves
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.subscription import SubscribedPaths
 from relaycast_trie import MemoryDB, TrieDBMut
 from relaycast_trie.nibbles import to_nibbles
 

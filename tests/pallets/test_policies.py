@@ -26,22 +26,24 @@ from pallets.subscriber_world import MOCK, PLENTY, World
 from relaycast_pallets import MAX_NODE_BYTES, Policies
 from relaycast_pallets.subscriber.policies import (
     Advanced,
+    ChangedKeys,
+    EveryRead,
+    IgnoreDeletions,
+    MeteringPolicy,
+    StructureNodes,
+    SystemFirstShuffled,
+    WhenPublisherDone,
+)
+from relaycast_pallets.subscriber.variants.drafts import (
     AfterFirstKey,
     AllKeysOnChange,
     Basic,
-    ChangedKeys,
-    EveryRead,
-    EverythingCarried,
     ForgetUnchanged,
-    MeteringPolicy,
     NoCache,
-    Silent,
-    StructureNodes,
     SystemFirstNumeric,
-    SystemFirstShuffled,
     ValuesOnly,
-    WhenPublisherDone,
 )
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from relaycast_trie import blake2_256
 from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
 from vector_fields import VectorSource
@@ -54,7 +56,15 @@ para_ids = st.sets(st.integers(0, 4_000).map(ParaId))
 
 def test_the_defaults_are_those_that_hold_the_invariants() -> None:
     kinds = [type(getattr(Policies(), it.name)) for it in fields(Policies)]
-    assert kinds == [SystemFirstShuffled, EveryRead, WhenPublisherDone, ChangedKeys, StructureNodes, Silent, Advanced]
+    assert kinds == [
+        SystemFirstShuffled,
+        EveryRead,
+        WhenPublisherDone,
+        ChangedKeys,
+        StructureNodes,
+        IgnoreDeletions,
+        Advanced,
+    ]
     assert StructureNodes().max_node_bytes == MAX_NODE_BYTES == 750
 
 
@@ -127,7 +137,7 @@ def test_what_stays_is_bounded_in_bytes() -> None:
     assert not NoCache().keeps(b"")
 
 
-@pytest.mark.parametrize("metering", [EveryRead(), EverythingCarried()], ids=["every read", "carried"])
+@pytest.mark.parametrize("metering", [EveryRead(), MeterOwnState()], ids=["every read", "carried"])
 @pytest.mark.parametrize("pubsub_bytes", [2_500, 4_000, PLENTY])
 def test_all_keys_are_delivered_once_for_each_root(metering: MeteringPolicy, pubsub_bytes: int) -> None:
     """A tight budget takes more passes, and delivers no key twice."""
@@ -144,11 +154,11 @@ def test_all_keys_are_delivered_once_for_each_root(metering: MeteringPolicy, pub
 
 
 @pytest.mark.parametrize("max_cached_bytes", [None, 1 << 20])
-@pytest.mark.parametrize("metering", [EveryRead(), EverythingCarried()], ids=["every read", "carried"])
+@pytest.mark.parametrize("metering", [EveryRead(), MeterOwnState()], ids=["every read", "carried"])
 def test_a_node_too_long_for_the_cache_hides_none_below_it(
     metering: MeteringPolicy, max_cached_bytes: int | None
 ) -> None:
-    if metering == EverythingCarried() and max_cached_bytes is not None:
+    if metering == MeterOwnState() and max_cached_bytes is not None:
         pytest.skip("the metering rules out a limit of cached bytes")
     config = replace(MOCK, max_cached_bytes=max_cached_bytes)
     world = World(config=config, policies=Policies(metering=metering, cache=StructureNodes(512)))

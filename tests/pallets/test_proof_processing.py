@@ -49,7 +49,7 @@ def test_a_pass_alone_counts_from_block_zero_and_has_its_budget_to_itself() -> N
     assert [call[3] for call in world.handler.calls] == [ValidFor(31)] * 3
     world.storage.put_turn((ALPHA, K[1]), None)
     stuck = process_proof(ProcessingMode.PRUNE, world.collect(), root, meter(0), world.subscriber)
-    assert (stuck.turn.is_passed_over, stuck.turn.owed) == (True, None)
+    assert (stuck.turn.is_passed_over, stuck.turn.deferred_key) == (True, None)
 
 
 def test_what_a_meter_consumed_before_is_not_the_passs() -> None:

@@ -28,7 +28,7 @@ from pallets.block_vectors import (
 from pallets.subscriber_invariants import cache_is_exact, one_pass_in_both_modes
 from pallets.subscriber_world import Block, World, world_of
 from relaycast_pallets import Policies, ReadSource
-from relaycast_pallets.subscriber.policies import SystemFirstNumeric
+from relaycast_pallets.subscriber.variants.drafts import SystemFirstNumeric
 from relaycast_xcm.primitives import ParaId, Weight
 from vector_fields import hexed
 from yielded_vectors import yields

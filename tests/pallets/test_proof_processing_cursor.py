@@ -27,8 +27,8 @@ from pallets.block_vectors import (
 from pallets.subscriber_invariants import ChangesTold, all_hold, hashed_paths, nothing_is_lost
 from pallets.subscriber_world import Block, World, world_of
 from relaycast_pallets import Policies, SubscriberConfig
-from relaycast_pallets.subscriber.policies import SystemFirstNumeric
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.subscription import SubscribedPaths
+from relaycast_pallets.subscriber.variants.drafts import SystemFirstNumeric
 from relaycast_xcm.primitives import ROCKS_DB, U32_MAX, ParaId, Weight
 from vector_fields import hexed
 from yielded_vectors import yields
@@ -178,9 +178,9 @@ def test_what_is_remembered_of_each_key_is_read_back(of_keys: list[int], of_publ
     known, unknown, root = every[1::2], every[::2], roots[of_publisher]
     bases = {each: roots[number] for each, number in zip(known, of_keys, strict=True)}
     storage = World().storage
-    assert storage.bases(ALPHA, every) is None
-    storage.put_bases(ALPHA, SubscribedPaths.of(known), bases, root)
-    found = storage.bases(ALPHA, every)
+    assert storage.processed_roots(ALPHA, every) is None
+    storage.put_processed_roots(ALPHA, SubscribedPaths.of(known), bases, root)
+    found = storage.processed_roots(ALPHA, every)
     assert found is not None
     assert {each: found.get(each, root) for each in known} == bases
     for before, each, after in zip([None, *known], unknown, [*known, None], strict=True):

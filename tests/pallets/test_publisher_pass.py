@@ -28,9 +28,9 @@ from pallets.block_vectors import (
 from pallets.subscriber_invariants import cache_is_exact, hashed_paths
 from pallets.subscriber_world import World, disabled
 from relaycast_pallets import Origin, Policies, PublishedEntry, ReadSource, SubscribedKey, derive_child_info
-from relaycast_pallets.subscriber.plan import Cursor
 from relaycast_pallets.subscriber.policies import StructureNodes
-from relaycast_pallets.subscriber.publisher_walk import PublisherWalk
+from relaycast_pallets.subscriber.storage import Cursor
+from relaycast_pallets.subscriber.walk import PublisherWalk
 from relaycast_trie import MemoryDB, StateVersion, StorageProof, TrieDBMut, blake2_256
 from relaycast_trie.hasher import twox_128
 from relaycast_trie.nibbles import to_nibbles

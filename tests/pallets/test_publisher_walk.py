@@ -11,7 +11,8 @@ from pallets.subscriber_invariants import hashed_path
 from pallets.test_node_cache import built
 from relaycast_pallets import SubscribedKey, TrieDepthExceeded
 from relaycast_pallets.subscriber.node_cache import marked_placements
-from relaycast_pallets.subscriber.publisher_walk import End, PublisherWalk, SubscribedPaths
+from relaycast_pallets.subscriber.subscription import SubscribedPaths
+from relaycast_pallets.subscriber.walk import End, PublisherWalk
 from relaycast_trie import MemoryDB, StateVersion, TrieDBMut, blake2_256
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import HashedValue, Node, Value
@@ -49,6 +50,9 @@ class Source:
             return value
         self.new_reads.append(value.hash)
         return self.new[value.hash]
+
+    def absent(self, low: int, high: int) -> None:
+        """Report nothing."""
 
     def old_node(self, node_hash: bytes) -> Node | None:
         self.old_reads.append(node_hash)
@@ -95,7 +99,7 @@ def test_what_comes_and_goes_is_the_difference_of_the_marks(
     before, after = (marked_placements(paths, root, nodes) for nodes, root in (built(old), built(new)))
     assert walk.gained - walk.lost == after - before
     assert walk.lost - walk.gained == before - after
-    assert not walk.old_unknown
+    assert not walk.unseen
 
 
 @given(contents, some_keys)
@@ -155,7 +159,7 @@ def test_an_old_trie_seen_in_part_hides_no_change(
     walk.walk(0, len(wanted), new_root=new_root, old_root=old_root)
     found = dict(walk.changed)
     assert all(found[k] == new[k] for k in wanted if k in new and new[k] != old.get(k))
-    assert walk.old_unknown or found.keys() == {k for k in wanted if k in new and new[k] != old.get(k)}
+    assert walk.unseen or found.keys() == {k for k in wanted if k in new and new[k] != old.get(k)}
 
 
 def test_a_node_is_read_once_however_many_keys_lead_through_it() -> None:

@@ -34,21 +34,23 @@ from pallets.upgrade_mutants import (
 )
 from relaycast_pallets import Origin, Policies, derive_child_info
 from relaycast_pallets.parachain_system.pallet import Panic
-from relaycast_pallets.subscriber.migration import migrate
 from relaycast_pallets.subscriber.policies import (
-    AfterFirstKey,
-    AllKeysOnChange,
     ChangedKeys,
     EveryRead,
-    EverythingCarried,
-    ForgetUnchanged,
-    NoCache,
     StructureNodes,
-    SystemFirstNumeric,
     SystemFirstShuffled,
-    ValuesOnly,
     WhenPublisherDone,
 )
+from relaycast_pallets.subscriber.variants.drafts import (
+    AfterFirstKey,
+    AllKeysOnChange,
+    ForgetUnchanged,
+    NoCache,
+    SystemFirstNumeric,
+    ValuesOnly,
+)
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
+from relaycast_pallets.subscriber.variants.migration import migrate
 from relaycast_trie.exceptions import InvalidNode
 from relaycast_xcm.primitives import Weight
 
@@ -56,7 +58,7 @@ W = keys(12, prefix="w")
 OTHERS = [path_key("0"), *keys(4, prefix="more"), path_key("f")]
 """Keys without a reader, before, between and after those."""
 
-PLAIN, CARRIED = Policies(), Policies(metering=EverythingCarried())
+PLAIN, CARRIED = Policies(), Policies(metering=MeterOwnState())
 ENOUGH_FOR_SOME = 3_000
 """A budget that ends a pass among the keys, whatever it is charged for."""
 
@@ -173,7 +175,7 @@ def equal_leaves_under_new_metering() -> None:
 
 def uses_are_counted_from_now_on() -> None:
     """Callbacks for all keys leave nodes whose uses are not counted; under callbacks for changes they have to be."""
-    chain = following(Policies(metering=EverythingCarried(), callback=AllKeysOnChange()))
+    chain = following(Policies(metering=MeterOwnState(), callback=AllKeysOnChange()))
     write(chain, 1)
     chain.interrupt()
     chain.upgrade(policies=CARRIED)
@@ -185,7 +187,7 @@ def uses_are_counted_from_now_on() -> None:
 
 def a_root_was_forgotten_in_mid_pass() -> None:
     """Waiting keys no longer count, and neither do the nodes that they used."""
-    chain = following(Policies(metering=EverythingCarried(), root_commit=ForgetUnchanged()))
+    chain = following(Policies(metering=MeterOwnState(), root_commit=ForgetUnchanged()))
     write(chain, 1)
     chain.block(ENOUGH_FOR_SOME)
     chain.state.commit()
@@ -207,7 +209,7 @@ def keys_were_lost_before() -> None:
 
 def keys_are_added_after_a_root_was_forgotten() -> None:
     """No key of the publisher counts as dealt with: all its old nodes go, whichever keys are added."""
-    chain = following(Policies(metering=EverythingCarried(), root_commit=AfterFirstKey()))
+    chain = following(Policies(metering=MeterOwnState(), root_commit=AfterFirstKey()))
     chain.upgrade(policies=CARRIED)
     chain.subscribe(ALPHA, [*W, *OTHERS[1:3]])
     write(chain, 1)
@@ -344,7 +346,7 @@ def test_an_upgrade_that_needs_no_migration_writes_nothing(after: Policies) -> N
 
 EVERY: dict[str, tuple[Any, ...]] = {
     "order": (SystemFirstShuffled(), SystemFirstNumeric()),
-    "metering": (EveryRead(), ValuesOnly(), EverythingCarried()),
+    "metering": (EveryRead(), ValuesOnly(), MeterOwnState()),
     "root_commit": (WhenPublisherDone(), ForgetUnchanged(), AfterFirstKey()),
     "callback": (ChangedKeys(), AllKeysOnChange()),
     "cache": (StructureNodes(), StructureNodes(300), NoCache()),
@@ -352,7 +354,7 @@ EVERY: dict[str, tuple[Any, ...]] = {
 PAIRS = [(kind, *pair) for kind, choices in EVERY.items() for pair in permutations(choices, 2)]
 
 
-@pytest.mark.parametrize("metering", [EveryRead(), EverythingCarried()], ids=lambda metering: type(metering).__name__)
+@pytest.mark.parametrize("metering", [EveryRead(), MeterOwnState()], ids=lambda metering: type(metering).__name__)
 @pytest.mark.parametrize(
     ("kind", "before", "after"), PAIRS, ids=[f"{kind}, {before} to {after}" for kind, before, after in PAIRS]
 )

@@ -8,7 +8,7 @@ import pytest
 
 from pallets.block_vectors import ALPHA, BETA, OTHER_PUBLIC, PUBLIC, path_key, staircase
 from pallets.subscriber_invariants import cache_is_exact
-from pallets.subscriber_world import MOCK, K, World, disabled, following
+from pallets.subscriber_world import MOCK, K, World, disabled, following, meter
 from relaycast_pallets import (
     BadOrigin,
     DataProcessed,
@@ -21,14 +21,15 @@ from relaycast_pallets import (
     PublisherRootCleared,
     PublisherRootNotFound,
     Subscriber,
+    TrackedProof,
     derive_child_info,
     ensure_signed,
 )
 from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.events import EntryUndecodable, SubscriberEvent
 from relaycast_pallets.subscriber.plan import SubscriptionChange
-from relaycast_pallets.subscriber.policies import AfterFirstKey, ValuesOnly
 from relaycast_pallets.subscriber.storage import TRIE_DEPTH_EXCEEDED
+from relaycast_pallets.subscriber.variants.drafts import AfterFirstKey, ValuesOnly
 from relaycast_xcm.primitives import ROCKS_DB, ZERO_DB, ParaId, Weight
 
 A, B, C, D, E = K[:5]
@@ -188,15 +189,12 @@ def test_a_subscriber_shows_what_it_follows() -> None:
     assert repr(following(ALPHA, BETA).subscriber) == "<Subscriber of 6 keys from 2 publishers>"
 
 
-def test_what_reads_weigh_follows_the_policies_and_constants_and_is_worked_out_once() -> None:
-    subscriber = World().subscriber
-    known = subscriber.charges
-    assert subscriber.charges is known
+def test_what_reads_weigh_follows_the_policies_and_constants() -> None:
+    subscriber, proof = World().subscriber, TrackedProof([], bytes(32))
     subscriber.policies = Policies(metering=ValuesOnly())
-    assert subscriber.charges.node[100] == Weight.ZERO
+    assert subscriber.paid_reads(proof, meter()).charges.node[100] == Weight.ZERO
     subscriber.config = replace(MOCK, db_weight=ZERO_DB)
-    assert subscriber.charges.value[100] == Weight(0, 100)
-    assert subscriber.charges is not known
+    assert subscriber.paid_reads(proof, meter()).charges.value[100] == Weight(0, 100)
 
 
 def test_what_is_asked_for_is_worked_out_anew_only_where_it_changes() -> None:
@@ -271,7 +269,7 @@ def test_the_order_of_publishers_is_drawn_anew_when_a_pass_is_complete() -> None
     for publisher in (PUBLIC, OTHER_PUBLIC):
         world.subscribe(publisher, K)
         world.publish(publisher, K, str(publisher).encode() * 75)
-    drawn = [world.block(900, seed=seed).result.seed for seed in (b"first", b"second")]
+    drawn = [world.block(900, seed=seed).result.plan.seed for seed in (b"first", b"second")]
     assert drawn == [b"first"] * 2
     assert world.storage.publisher_order_seed.get() == b"first"
     assert world.block(seed=b"third").result.is_complete
@@ -281,11 +279,12 @@ def test_the_order_of_publishers_is_drawn_anew_when_a_pass_is_complete() -> None
 def test_a_plan_begins_where_the_last_pass_left_off() -> None:
     world = following()
     plan = world.subscriber.plan()
-    assert (plan.cursor, plan.owed, plan.seed) == (None, None, None)
+    assert (plan.cursor, plan.turns.begin, plan.seed) == (None, None, b"")
     world.storage.put_turn((ALPHA, B), (ALPHA, A))
     world.storage.publisher_order_seed.put(b"seed")
-    plan = world.subscriber.plan()
-    assert (plan.cursor, plan.owed, plan.seed) == ((ALPHA, B), (ALPHA, A), b"seed")
+    plan = world.subscriber.plan(b"drawn")
+    assert (plan.cursor, plan.turns.begin, plan.seed) == ((ALPHA, B), (ALPHA, A), b"seed")
+    assert world.subscriber.plan(reduced_by_messages=True).turns.begin == (ALPHA, B)
 
 
 def test_counts_of_shared_nodes_stay_until_they_move() -> None:

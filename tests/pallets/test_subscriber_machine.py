@@ -22,9 +22,9 @@ from pallets.subscriber_world import MOCK, World
 from relaycast_pallets import Origin, Panic, ParachainInherentData, Policies, SubscribedKey, Subscriber
 from relaycast_pallets.frame.state_dump import StateDump
 from relaycast_pallets.subscriber import storage as subscriber_storage
-from relaycast_pallets.subscriber import tracked_proof
 from relaycast_pallets.subscriber.plan import SubscriptionChange
-from relaycast_pallets.subscriber.policies import AfterFirstKey, EverythingCarried, ForgetUnchanged, SystemFirstNumeric
+from relaycast_pallets.subscriber.variants.drafts import AfterFirstKey, ForgetUnchanged, SystemFirstNumeric
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from relaycast_trie import node_codec, warm_up
 from relaycast_xcm.primitives import ParaId
 from searches import examples
@@ -185,7 +185,7 @@ class CarriedNetwork(Network):
     """The same where the own trie is charged; it is sealed after each block, as chains do."""
 
     def policies(self) -> Policies:
-        return Policies(metering=EverythingCarried())
+        return Policies(metering=MeterOwnState())
 
     @rule(pubsub_bytes=budgets, seed=seeds, flood=floods)
     def block(self, pubsub_bytes: int, seed: bytes, flood: int = 0) -> None:
@@ -362,7 +362,6 @@ def test_ten_thousand_blocks_take_no_more_memory_than_a_thousand() -> None:
         world.state.commit()
         world.handler.calls.clear()
         if number % 1_000 == 999:
-            tracked_proof.KNOWN_HASHES.clear()
             node_codec.KNOWN_NODES.clear()
             subscriber_storage._OF_NODE_HASHES.digest.cache_clear()  # type: ignore[attr-defined]
             gc.collect()

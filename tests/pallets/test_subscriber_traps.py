@@ -40,26 +40,23 @@ from pallets.subscriber_world import MOCK, World
 from relaycast_pallets import MAX_NODE_BYTES, Policies, PublishedEntry, TrackedProof, derive_child_info
 from relaycast_pallets.frame.state_transaction import Transaction
 from relaycast_pallets.parachain_system import pallet as parachain_module
-from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements
-from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.node_cache import NodeCache, PublisherCache, marked_placements
+from relaycast_pallets.subscriber.pallet import ProcessingMode, Subscriber, process_proof
 from relaycast_pallets.subscriber.plan import PublisherView
-from relaycast_pallets.subscriber.policies import (
+from relaycast_pallets.subscriber.policies import StructureNodes
+from relaycast_pallets.subscriber.proof_pass import PaidReads, PublisherPass, Stop
+from relaycast_pallets.subscriber.result import NodeRead, PublisherChange
+from relaycast_pallets.subscriber.subscription import SubscribedPaths
+from relaycast_pallets.subscriber.variants.drafts import (
     AfterFirstKey,
     AllKeysOnChange,
     ForgetUnchanged,
     NoCache,
-    StructureNodes,
     SystemFirstNumeric,
     ValuesOnly,
 )
-from relaycast_pallets.subscriber.processing_result import NodeRead
-from relaycast_pallets.subscriber.proof_pass import Pass
-from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
-from relaycast_pallets.subscriber.publisher_pass import PublisherPass
-from relaycast_pallets.subscriber.publisher_walk import PublisherWalk, SubscribedPaths
-from relaycast_pallets.subscriber.stop import Stop
+from relaycast_pallets.subscriber.walk import PublisherWalk
 from relaycast_trie import MemoryDB, StateVersion, StorageProof, TrieDBMut, UnusedNodes, blake2_256
-from relaycast_xcm.primitives import ParaId
 from vector_fields import hexed
 from yielded_vectors import yields
 
@@ -72,17 +69,14 @@ PATCH = pytest.MonkeyPatch
 
 def sweep_per_key(patch: PATCH) -> None:
     """Each key's path sweeps the others out of the cache."""
-    swept = PublisherPass._swept_cache
 
-    def last_key_only(self: PublisherPass) -> PublisherCache:
-        swept(self)
-        assert self._root is not None
-        stored = self._view.cached_nodes()
-        known = stored | self._new
-        last = SubscribedPaths.of(self._view.subscribed.keys[-1:])
-        return PublisherCache.exactly(marked_placements(last, self._root, known), self._kept(known), stored)
+    def last_key_only(self: NodeCache, change: PublisherChange, view: PublisherView, root: bytes) -> PublisherCache:
+        stored = view.cache.all()
+        known = stored | change.nodes
+        last = SubscribedPaths.of(view.subscribed.keys[-1:])
+        return PublisherCache.exactly(marked_placements(last, root, known), self.kept(known), stored)
 
-    patch.setattr(PublisherPass, "_swept_cache", last_key_only)
+    patch.setattr(NodeCache, "swept", last_key_only)
 
 
 def compare_by_depth(patch: PATCH) -> None:
@@ -102,7 +96,7 @@ def cached_means_unchanged(patch: PATCH) -> None:
     visit = PublisherWalk._visit
 
     def present(self: PublisherWalk, low: int, high: int, new: Any, old: Any) -> None:
-        if isinstance(new, tuple) and self._reads._view.cached_node(new[1]) is not None:  # type: ignore[attr-defined]
+        if isinstance(new, tuple) and self._reads._view.cache.get(new[1]) is not None:  # type: ignore[attr-defined]
             return
         visit(self, low, high, new, old)
 
@@ -127,16 +121,16 @@ def count_nodes(patch: PATCH) -> None:
         if len(self.nodes) != len(self.accessed):
             raise UnusedNodes((b"",))
 
-    read = Pass.read_cached
+    read = PaidReads.cached
 
-    def record_too(self: Pass, view: PublisherView, node_hash: bytes) -> bytes | None:
+    def record_too(self: PaidReads, view: PublisherView, node_hash: bytes) -> bytes | None:
         data = read(self, view, node_hash)
         if data is not None:
-            self._proof.accessed.add(node_hash)
+            self.proof.accessed.add(node_hash)
         return data
 
     patch.setattr(TrackedProof, "ensure_no_unused_nodes", count)
-    patch.setattr(Pass, "read_cached", record_too)
+    patch.setattr(PaidReads, "cached", record_too)
 
 
 def count_parachain_blocks(patch: PATCH) -> None:
@@ -151,15 +145,15 @@ def count_parachain_blocks(patch: PATCH) -> None:
 
 def missing_means_absent(patch: PATCH) -> None:
     """A node missing on the way to a child root counts as a child trie that is not there."""
-    child_root = Pass.child_root
+    child_root = PaidReads.child_root
 
-    def absent(self: Pass, para_id: ParaId) -> bytes | None:
+    def absent(self: PaidReads, view: PublisherView) -> bytes | None:
         try:
-            return child_root(self, para_id)
+            return child_root(self, view)
         except Stop:
             return None
 
-    patch.setattr(Pass, "child_root", absent)
+    patch.setattr(PaidReads, "child_root", absent)
 
 
 def shuffle_apart(patch: PATCH) -> None:
@@ -205,7 +199,7 @@ def one_deep_publisher_ends_the_pass(patch: PATCH) -> None:
 
     def ends(self: PublisherPass, low: int, high: int) -> None:
         process(self, low, high)
-        if self._disabled is not None:
+        if self.found.disabled_by is not None:
             raise Stop
 
     patch.setattr(PublisherPass, "process", ends)
@@ -214,20 +208,20 @@ def one_deep_publisher_ends_the_pass(patch: PATCH) -> None:
 def sweep_never(patch: PATCH) -> None:
     """What leaves the trie stays in the cache."""
 
-    def kept(self: PublisherPass) -> PublisherCache:
-        return PublisherCache(insert=self._kept(self._new))
+    def kept(self: NodeCache, change: PublisherChange, *_: Any) -> PublisherCache:
+        return PublisherCache(insert=self.kept(change.nodes))
 
-    patch.setattr(PublisherPass, "_swept_cache", kept)
+    patch.setattr(NodeCache, "swept", kept)
 
 
 def spend_what_is_not_there(patch: PATCH) -> None:
     """A read that does not fit is made all the same."""
 
-    def overspend(self: Pass, read: NodeRead) -> None:
-        self._meter.consume(read.weight)
-        self.reads.append(read)
+    def overspend(self: PaidReads, read: NodeRead) -> None:
+        self.meter.consume(read.weight)
+        self.made.append(read)
 
-    patch.setattr(Pass, "_pay", overspend)
+    patch.setattr(PaidReads, "pay", overspend)
 
 
 SCENES = [drive, grow_wide, grow_deep, pad]

@@ -10,11 +10,17 @@ from pallets.subscriber_world import MOCK, K, Recorder, World
 from pallets.test_chosen_subscriptions import ROOT, Choosing
 from relaycast_pallets import Policies, SubscribedKey, Subscriber, SubscriberConfig
 from relaycast_pallets.subscriber import pallet as subscriber_pallet
-from relaycast_pallets.subscriber import subscription_limits
 from relaycast_pallets.subscriber.errors import SubscriptionsFull, TooManySubscribedKeys
-from relaycast_pallets.subscriber.policies import EverythingCarried
 from relaycast_pallets.subscriber.subscription import Subscriptions, by_publisher
-from relaycast_pallets.subscriber.subscription_limits import KeyExcess, KeyLimits, Wanted, excess_with, key_excess
+from relaycast_pallets.subscriber.variants import subscription_limits
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
+from relaycast_pallets.subscriber.variants.subscription_limits import (
+    KeyExcess,
+    KeyLimits,
+    Wanted,
+    excess_with,
+    key_excess,
+)
 from relaycast_xcm.primitives import ParaId
 
 LIMITED = replace(MOCK, max_subscribed_keys=3, max_total_keys=5)
@@ -120,7 +126,7 @@ def not_recorded(world: World) -> None:
 @pytest.mark.parametrize("history", [cleared, not_recorded, sweeping])
 def test_what_is_subscribed_above_a_lowered_limit_stays_in_every_history(history: Callable[[World], None]) -> None:
     count = 60 if history is sweeping else 3
-    world = chosen_above(Policies(metering=EverythingCarried()) if history is sweeping else None, count=count)
+    world = chosen_above(Policies(metering=MeterOwnState()) if history is sweeping else None, count=count)
     history(world)
     world.subscriber.unsubscribe(ROOT, ALPHA, keys(count)[1:2])
     reloaded = Subscriber(world.system, Choosing(), MOCK, policies=world.subscriber.policies)

@@ -23,7 +23,7 @@ from pallets.block_vectors import (
 from pallets.subscriber_invariants import ChangesTold, all_hold, cache_is_exact, hashed_paths
 from pallets.subscriber_world import World
 from relaycast_pallets import SubscribedKey
-from relaycast_pallets.subscriber.publisher_walk import PublisherWalk
+from relaycast_pallets.subscriber.walk import PublisherWalk
 from yielded_vectors import yields
 
 

@@ -35,9 +35,9 @@ from pallets.block_vectors import (
 from pallets.subscriber_invariants import ChangesTold, all_hold, hashed_paths
 from pallets.subscriber_world import MOCK, Block, World
 from relaycast_pallets import KeyBeyondBudget, Policies, PublishedEntry
-from relaycast_pallets.subscriber.plan import Cursor, SubscriberPlan
-from relaycast_pallets.subscriber.policies import SystemFirstNumeric
-from relaycast_pallets.subscriber.turns import Turn, Turns
+from relaycast_pallets.subscriber.plan import FairCursor, Turn
+from relaycast_pallets.subscriber.storage import Cursor
+from relaycast_pallets.subscriber.variants.drafts import SystemFirstNumeric
 from relaycast_xcm.primitives import ParaId
 from vector_fields import VectorSource
 from yielded_vectors import yields
@@ -186,14 +186,14 @@ def test_a_key_that_messages_left_no_room_for_comes_first_once_there_is_room() -
     flooded = world.block(WHOLE, flood=WHOLE - BUDGET)
     following = (GAMMA, world.handler.wanted[GAMMA][0])
     assert flooded.result.turn == Turn(LONG, following, LONG, is_passed_over=True)
-    assert world.storage.owed_key.get() == LONG
+    assert world.storage.deferred_key.get() == LONG
     again = world.block(WHOLE, flood=WHOLE - 600, seal=False)
     assert LONG not in again.called
-    assert again.result.plan.owed == LONG
-    assert again.result.turn.owed == LONG
+    assert again.result.plan.cursor == following
+    assert again.result.turn.deferred_key == LONG
     free = world.block(WHOLE, seal=False)
     assert free.called[0] == LONG
-    assert not world.storage.owed_key.exists()
+    assert not world.storage.deferred_key.exists()
 
 
 @yields("subscriber/turns")
@@ -243,12 +243,12 @@ def test_nobody_can_flood_a_key_out_of_its_turn(rest: int) -> None:
 @pytest.mark.parametrize("rest", [2, 5])
 def test_a_cursor_that_only_moves_on_could_be_flooded_away(rest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: a pass that is crowded owes nothing. One flooded block a round keeps the key from its turn."""
-    after = Turns.after
+    after = FairCursor.after
 
-    def forgetful(self: Turns, stopped_at: Cursor | None) -> Turn:
-        return after(self, stopped_at)._replace(owed=None)
+    def forgetful(self: FairCursor, stopped_at: Cursor | None) -> Turn:
+        return after(self, stopped_at)._replace(deferred_key=None)
 
-    monkeypatch.setattr(Turns, "after", forgetful)
+    monkeypatch.setattr(FairCursor, "after", forgetful)
     assert blocks_until_told(crowd(count=24), LONG, rest=rest) == 1_000
 
 
@@ -301,7 +301,7 @@ def test_every_key_that_fits_a_block_without_messages_is_told(
         share = later[number % len(later)] if number % 3 else 0.0
         block = world.block(budget, flood=int(budget * share), seed=b"%d" % number, seal=False)
         all_hold(world, block, told)
-        free += not block.outcome.abridged.crowded
+        free += not block.outcome.abridged.reduced_by_messages
         if free > len(everything):
             break
     for publisher, wanted in everything:
@@ -316,13 +316,13 @@ def test_every_key_that_fits_a_block_without_messages_is_told(
 (A1, A2, A3), (B1, B2) = [(ALPHA, it) for it in SHORT[:3]], [(BETA, it) for it in SHORT[:2]]
 
 
-def turns(cursor: Cursor | None, owed: Cursor | None = None, *, crowded: bool = False) -> Turns:
+def turns(cursor: Cursor | None, deferred: Cursor | None = None, *, reduced: bool = False) -> FairCursor:
     """Return the turns of a pass over three keys of one publisher and two of another."""
     world = World()
     world.subscribe(ALPHA, SHORT[:3])
     world.subscribe(BETA, SHORT[:2])
-    plan = world.subscriber.plan()
-    return Turns(SubscriberPlan(plan.views, cursor, None, owed), [ALPHA, BETA], crowded=crowded)
+    views = world.subscriber.plan().views
+    return FairCursor(views, cursor, deferred, [ALPHA, BETA], reduced_by_messages=reduced)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def turns(cursor: Cursor | None, owed: Cursor | None = None, *, crowded: bool = 
     ],
 )
 def test_where_a_pass_begins(cursor: Cursor | None, owed: Cursor | None, crowded: bool, begin: Cursor | None) -> None:
-    made = turns(cursor, owed, crowded=crowded)
+    made = turns(cursor, owed, reduced=crowded)
     assert made.begin == begin
     dealt = [(view.para_id, wanted) for view, low, high in made.work for wanted in view.subscribed.keys[low:high]]
     every = [A1, A2, A3, B1, B2]
@@ -369,7 +369,7 @@ def test_where_a_pass_begins(cursor: Cursor | None, owed: Cursor | None, crowded
 def test_where_the_next_passes_begin(
     cursor: Cursor | None, owed: Cursor | None, crowded: bool, stopped_at: Cursor | None, turn: Turn
 ) -> None:
-    assert turns(cursor, owed, crowded=crowded).after(stopped_at) == turn
+    assert turns(cursor, owed, reduced=crowded).after(stopped_at) == turn
 
 
 STORED: list[tuple[str, Cursor, Cursor | None]] = [

@@ -22,20 +22,22 @@ from pallets.subscriber_invariants import (
 )
 from relaycast_pallets import Policies
 from relaycast_pallets.subscriber import policies as policy
+from relaycast_pallets.subscriber.variants import drafts
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from searches import examples
 
 depths = st.sampled_from([2, 5, 8, 20, 64])
 value_bounds = st.sampled_from([1, 60, 200, 1_024, 2_048])
-orders = st.sampled_from([policy.SystemFirstShuffled(), policy.SystemFirstNumeric()])
-meterings = st.sampled_from([policy.EveryRead(), policy.EverythingCarried()])
+orders = st.sampled_from([policy.SystemFirstShuffled(), drafts.SystemFirstNumeric()])
+meterings = st.sampled_from([policy.EveryRead(), MeterOwnState()])
 all_policies = st.builds(
     Policies,
     order=orders,
-    metering=st.sampled_from([policy.EveryRead(), policy.EverythingCarried(), policy.ValuesOnly()]),
-    root_commit=st.sampled_from([policy.WhenPublisherDone(), policy.AfterFirstKey(), policy.ForgetUnchanged()]),
-    callback=st.sampled_from([policy.ChangedKeys(), policy.AllKeysOnChange()]),
+    metering=st.sampled_from([policy.EveryRead(), MeterOwnState(), drafts.ValuesOnly()]),
+    root_commit=st.sampled_from([policy.WhenPublisherDone(), drafts.AfterFirstKey(), drafts.ForgetUnchanged()]),
+    callback=st.sampled_from([policy.ChangedKeys(), drafts.AllKeysOnChange()]),
     cache=st.sampled_from(
-        [policy.StructureNodes(), policy.NoCache(), *map(policy.StructureNodes, (60, 150, 300, 512))]
+        [policy.StructureNodes(), drafts.NoCache(), *map(policy.StructureNodes, (60, 150, 300, 512))]
     ),
 )
 
@@ -95,7 +97,7 @@ class ReplacedPolicies(UpgradedNetwork):
     def teardown(self) -> None:
         """Policies that hold every invariant come back: the cache is exact again once every path has changed."""
         metering = self.world.subscriber.policies.metering
-        charges = policy.EverythingCarried() if metering.charges_own_state else policy.EveryRead()
+        charges = MeterOwnState() if metering.charges_own_state else policy.EveryRead()
         self.world.upgrade(policies=Policies(metering=charges))
         super().teardown()
         for publisher in machine.PUBLISHERS:

@@ -15,8 +15,8 @@ from pallets.subscriber_invariants import ChangesTold, Settled, all_hold, nothin
 from pallets.test_subscriber_machine import CONFIG, PUBLISHERS, STOCK, Network, networks, publishers, some_keys
 from pallets.weighing_world import WeighingWorld
 from relaycast_pallets import Policies, SubscribedKey
-from relaycast_pallets.subscriber.callbacks import CallbackMeter
-from relaycast_pallets.subscriber.policies import EverythingCarried
+from relaycast_pallets.subscriber.proof_pass import CallbackMeter
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from relaycast_xcm.primitives import ParaId, Weight
 from searches import examples
 
@@ -70,7 +70,7 @@ class CarriedWeighingNetwork(WeighingNetwork):
     """The same where the own trie is charged; it is sealed after each block, as chains do."""
 
     def policies(self) -> Policies:
-        return Policies(metering=EverythingCarried())
+        return Policies(metering=MeterOwnState())
 
     @rule(pubsub_bytes=st.sampled_from([0, 800, 2_500, 8_000, 1 << 20]), seed=st.binary(max_size=2))
     def block(self, pubsub_bytes: int, seed: bytes, flood: int = 0) -> None:
@@ -105,7 +105,7 @@ def test_no_update_is_lost_and_none_is_told_twice(
     share: int,
 ) -> None:
     """Values that move while passes are cut short by bytes and by callbacks, and then stay put."""
-    policies = Policies(metering=EverythingCarried()) if carried else Policies()
+    policies = Policies(metering=MeterOwnState()) if carried else Policies()
     world, told = WeighingWorld(limit=limit, config=CONFIG, policies=policies), ChangesTold()
     world.weigher.declared = declared
     for publisher, key in declared:

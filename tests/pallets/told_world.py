@@ -3,10 +3,10 @@
 from pallets.block_vectors import ALPHA
 from pallets.subscriber_world import World, following
 from relaycast_pallets import Origin, Policies
-from relaycast_pallets.subscriber.policies import Told
+from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions
 from relaycast_xcm.primitives import ParaId
 
-TOLD = Policies(deletion=Told())
+TOLD = Policies(deletion=NotifyDeletions())
 ROOT = Origin.root()
 
 

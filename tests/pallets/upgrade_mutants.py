@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from pallets import subscriber_world
-from relaycast_pallets.subscriber import migration
-from relaycast_pallets.subscriber.counted_nodes import uses_of, with_uses
 from relaycast_pallets.subscriber.pallet import Subscriber
+from relaycast_pallets.subscriber.proof_pass import Charges, PaidReads
 from relaycast_pallets.subscriber.storage import SubscriberStorage
+from relaycast_pallets.subscriber.variants import migration
+from relaycast_pallets.subscriber.variants.metered_state import uses_of, with_uses
 from relaycast_xcm.primitives import ParaId, Weight
 
 PATCH = pytest.MonkeyPatch
@@ -63,8 +64,11 @@ def migrate_followed_publishers_alone(patch: PATCH) -> None:
 
 def charge_as_before(patch: PATCH) -> None:
     """The weight of reads is computed once, for the first configuration."""
-    charges = vars(Subscriber)["charges"]
-    known: dict[int, Any] = {}
-    patch.setattr(
-        Subscriber, "charges", property(lambda self: known.setdefault(id(self), (self, charges.fget(self)))[1])
-    )
+    paid_reads, known = Subscriber.paid_reads, dict[int, tuple[Subscriber, Charges]]()
+
+    def as_before(self: Subscriber, *given: Any) -> PaidReads:
+        reads = paid_reads(self, *given)
+        _, reads.charges = known.setdefault(id(self), (self, reads.charges))
+        return reads
+
+    patch.setattr(Subscriber, "paid_reads", as_before)

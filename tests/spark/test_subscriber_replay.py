@@ -9,7 +9,7 @@ import pytest
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import BatchSimulation
 from relaycast_pallets import Policies
-from relaycast_pallets.subscriber.policies import NoCache
+from relaycast_pallets.subscriber.variants.drafts import NoCache
 from relaycast_spark.exceptions import InputColumns
 from relaycast_spark.subscriber_replay import (
     INHERENTS,

@@ -8,7 +8,7 @@ from pallets.block_vectors import BlockVector
 from pallets.test_interrupted_passes import CASES as INTERRUPTED_MUTANTS
 from pallets.test_subscriber_traps import MUTANTS as TRAP_MUTANTS
 from pallets.test_subscriber_traps import demand_after_the_callbacks, never_roll_back, shuffle_apart
-from relaycast_pallets.subscriber.turns import Turns
+from relaycast_pallets.subscriber.plan import FairCursor
 from yielded_vectors import difference, shipped_vectors, shipped_vectors_of
 
 Patch = tuple[str, object]
@@ -142,10 +142,10 @@ def blocks() -> list[BlockVector]:
     return shipped_vectors_of("subscriber")
 
 
-def forget_what_is_owed(patch: pytest.MonkeyPatch) -> None:
-    """A crowded pass owes nothing."""
-    after = Turns.after
-    patch.setattr(Turns, "after", lambda self, at: after(self, at)._replace(owed=None))
+def forget_what_is_deferred(patch: pytest.MonkeyPatch) -> None:
+    """A pass that messages reduce defers no key."""
+    after = FairCursor.after
+    patch.setattr(FairCursor, "after", lambda self, at: after(self, at)._replace(deferred_key=None))
 
 
 OF_THE_PASS = [
@@ -155,7 +155,7 @@ OF_THE_PASS = [
         if mutate not in {never_roll_back, demand_after_the_callbacks, shuffle_apart}
     ),
     *dict.fromkeys(mutate for _, mutate in INTERRUPTED_MUTANTS),
-    forget_what_is_owed,
+    forget_what_is_deferred,
 ]
 """Mutants of the pass; the others are of the pallet above it, which holds the block together."""
 

@@ -14,8 +14,8 @@ import pytest
 from pallets.block_vectors import BlockVector, event_names, key_of, prune, recomputed
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.typed_storage import StorageDoubleMap, StorageMap, StorageValue
+from relaycast_pallets.subscriber.plan import FairCursor, Turn
 from relaycast_pallets.subscriber.storage import SubscriberStorage
-from relaycast_pallets.subscriber.turns import Turn, Turns
 from relaycast_spec.vectors import DOCUMENT, README, kind_of
 from spec_coverage import titles
 from vector_fields import LARGEST_PLAIN_NUMBER, VectorWeight, number, unhexed
@@ -207,7 +207,7 @@ def test_an_honest_block_never_panics_and_is_given_what_prune_keeps(blocks: list
         assert it.given == it.pruned == kept
         assert not it.expect.panic
         assert it.expect.consumed == VectorWeight.of(pruning.consumed)
-        turn = [key_of(at) for at in (pruning.turn.stopped_at, pruning.turn.cursor, pruning.turn.owed)]
+        turn = [key_of(at) for at in (pruning.turn.stopped_at, pruning.turn.cursor, pruning.turn.deferred_key)]
         assert [it.expect.stopped_at, it.expect.cursor, it.expect.owed] == turn
 
 
@@ -232,8 +232,8 @@ def test_lies_are_refused_unless_they_are_none_or_hide_in_the_last_read(blocks: 
 
 def test_a_vector_whose_modes_differ_is_not_yielded(blocks: list[BlockVector], monkeypatch: pytest.MonkeyPatch) -> None:
     it = named(blocks, "scenarios/exhausted")
-    after, calls = Turns.after, iter(range(2))
-    monkeypatch.setattr(Turns, "after", lambda self, at: Turn(at, None) if next(calls) else after(self, at))
+    after, calls = FairCursor.after, iter(range(2))
+    monkeypatch.setattr(FairCursor, "after", lambda self, at: Turn(at, None) if next(calls) else after(self, at))
     with pytest.raises(AssertionError, match="PRUNE"):
         recomputed(it)
 

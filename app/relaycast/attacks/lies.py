@@ -11,7 +11,7 @@ from random import Random
 from relaycast.attacks.message_lies import INVENTED, WITHHELD
 from relaycast.attacks.proving_ground import Moment, Nodes
 from relaycast_pallets import ParachainInherentData
-from relaycast_pallets.subscriber.processing_result import ReadSource
+from relaycast_pallets.subscriber.result import ReadSource
 from relaycast_trie import blake2_256
 
 Way = Nodes | Callable[[], Nodes | ParachainInherentData]

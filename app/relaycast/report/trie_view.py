@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from relaycast.report.icicle import NARROWEST, icicle
 from relaycast_ledger.accounting import IN_THE_PROOF, NodeTotals, sibling_bytes
 from relaycast_ledger.proof_picture import STATIC, PicturedNode, PicturedTrie
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
+from relaycast_pallets.subscriber.subscription import SubscribedPaths
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.nibbles import digits, to_nibbles
 from relaycast_trie.node import Branch, Empty, HashedValue, Leaf, Node

@@ -16,23 +16,25 @@ from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy, Cumulu
 from relaycast_pallets.subscriber.policies import (
     MAX_NODE_BYTES,
     Advanced,
+    ChangedKeys,
+    EveryRead,
+    IgnoreDeletions,
+    Policies,
+    StructureNodes,
+    SystemFirstShuffled,
+    WhenPublisherDone,
+)
+from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions
+from relaycast_pallets.subscriber.variants.drafts import (
     AfterFirstKey,
     AllKeysOnChange,
     Basic,
-    ChangedKeys,
-    EveryRead,
-    EverythingCarried,
     ForgetUnchanged,
     NoCache,
-    Policies,
-    Silent,
-    StructureNodes,
     SystemFirstNumeric,
-    SystemFirstShuffled,
-    Told,
     ValuesOnly,
-    WhenPublisherDone,
 )
+from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 
 
 class PolicyTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,7 +70,7 @@ KINDS: Mapping[str, Mapping[str, _Choice]] = {
     "metering": {
         "every-read": _Choice(EveryRead),
         "values-only": _Choice(ValuesOnly),
-        "carried": _Choice(EverythingCarried),
+        "carried": _Choice(MeterOwnState),
     },
     "root_commit": {
         "when-done": _Choice(WhenPublisherDone),
@@ -82,7 +84,7 @@ KINDS: Mapping[str, Mapping[str, _Choice]] = {
         "cumulus": _Choice(CumulusSixths),
         "floor": _Choice(Floor, range(1 << 30), 1 << 20, takes_bytes=True),
     },
-    "deletion": {"silent": _Choice(Silent), "told": _Choice(Told)},
+    "deletion": {"silent": _Choice(IgnoreDeletions), "told": _Choice(NotifyDeletions)},
     "advancement": {"advanced": _Choice(Advanced), "basic": _Choice(Basic)},
 }
 """Every policy, by kind and name; numbers are percent of the largest PoV, and bytes of a floor.

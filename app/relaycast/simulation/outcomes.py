@@ -22,8 +22,8 @@ from relaycast_ledger.outcome import (
 )
 from relaycast_ledger.run_statistics import SubscriberTally
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.subscriber.config import budget_for_any_key
 from relaycast_pallets.subscriber.pallet import Subscriber
-from relaycast_pallets.subscriber.set_up import budget_for_any_key
 from relaycast_xcm import ParaId
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from relaycast_pallets.parachain_system.pallet import (
     ValidationOutcome,
     ensure_exhausted,
 )
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
-from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
-from relaycast_pallets.subscriber.tracked_proof import TrustedProof
+from relaycast_pallets.subscriber.pallet import ProcessingMode, process_proof
+from relaycast_pallets.subscriber.proof_pass import TrustedProof
+from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_trie import MemoryDB, StorageProof
 from relaycast_trie.garbage import uncollected
 from relaycast_xcm import ParaId
@@ -107,7 +107,7 @@ class SpineCollator(Collator):
                 meter,
                 system.subscriber,
                 seed=head.hash,
-                crowded=abridged.crowded,
+                reduced_by_messages=abridged.reduced_by_messages,
             )
         self._found = ValidationOutcome(result, meter, abridged), relay
         return Collation(StorageProof(), inherent, result)

@@ -11,7 +11,7 @@ from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt
 from relaycast_ledger.accounting import account_for
 from relaycast_ledger.proof_picture import PicturedTrie, picture_tries
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
-from relaycast_pallets.subscriber.tracked_proof import TrackedProof
+from relaycast_pallets.subscriber.proof_pass import TrackedProof
 from relaycast_xcm import ParaId
 
 BLOCKS_KEPT = 64

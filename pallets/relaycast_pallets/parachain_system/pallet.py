@@ -25,10 +25,9 @@ from relaycast_pallets.parachain_system.inbound_messages import (
 from relaycast_pallets.parachain_system.messaging_state import MessagingState
 from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPolicy, PovUsage, Remaining
 from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
-from relaycast_pallets.subscriber.pallet import Subscriber
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
-from relaycast_pallets.subscriber.proof_processing import Demand, ProcessingMode, process_proof
-from relaycast_pallets.subscriber.tracked_proof import TrackedProof
+from relaycast_pallets.subscriber.pallet import Demand, ProcessingMode, Subscriber, process_proof
+from relaycast_pallets.subscriber.proof_pass import TrackedProof
+from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_trie.scale import encode_bytes, encode_u32
@@ -245,7 +244,7 @@ class ParachainSystem:
             self.subscriber,
             seed=seed,
             relay_parent_number=inherent.validation_data.relay_parent_number,
-            crowded=abridged.crowded,
+            reduced_by_messages=abridged.reduced_by_messages,
             demand=demand,
         )
 

@@ -52,7 +52,7 @@ class Abridged:
     """By which messages and hashes that a block must hold exceed the room that the policy gives them."""
     horizontal_room: int = field(default=0, compare=False)
     """Bytes for horizontal messages in full in a block that gets others as hashes, the first hashed one included."""
-    crowded: bool = field(default=False, compare=False)
+    reduced_by_messages: bool = field(default=False, compare=False)
     """Whether pub-sub may use less than in a block without messages; it follows from the rest and the budget."""
 
 
@@ -70,7 +70,7 @@ def _in_full(usage: PovUsage, size_limit: int) -> Abridged:
     left += to_come
     room = left + HASHED_HORIZONTAL_BYTES  # a message in full needs no hash
     horizontal, left = _with_the_first(usage.horizontal_messages, left, HASHED_HORIZONTAL_BYTES)
-    return Abridged(downward, horizontal, max(0, left), max(0, -left), room, crowded=left < size_limit)
+    return Abridged(downward, horizontal, max(0, left), max(0, -left), room, reduced_by_messages=left < size_limit)
 
 
 def _with_the_first(messages: Sequence[bytes], size_limit: int, hashed_bytes: int = 0) -> tuple[int, int]:
@@ -118,7 +118,7 @@ class CumulusSixths:
         downward, left = _with_the_first(usage.downward_messages, sixth)
         room = left + sixth
         horizontal, left = _with_the_first(usage.horizontal_messages, room)
-        return Abridged(downward, horizontal, max(0, left), max(0, -left), room, crowded=left < 2 * sixth)
+        return Abridged(downward, horizontal, max(0, left), max(0, -left), room, reduced_by_messages=left < 2 * sixth)
 
 
 @dataclass(frozen=True, slots=True)

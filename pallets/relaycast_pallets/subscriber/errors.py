@@ -13,7 +13,7 @@
 """
 
 from relaycast_pallets.frame.system import DispatchError
-from relaycast_pallets.subscriber.subscription_limits import KeyExcess
+from relaycast_pallets.subscriber.variants.subscription_limits import KeyExcess
 from relaycast_xcm.primitives import ParaId
 
 

@@ -1,22 +1,25 @@
 """The subscriber pallet: a parachain's copy of what it wants from publishers, kept up by relay state proofs.
 
-The pallet asks for its keys (``relay_keys``), is given a proof, and takes over what ``process_proof`` found. Values go
-to the handler, the structure of the subscribed paths goes into the cache, and the roots that were processed go into
-storage.
+One algorithm runs in two modes: what the collator prunes by is what the chain verifies by. ``process_proof`` makes the
+plan of the pass, reads what changed until the meter or the proof ends, and, on chain, applies what was found: values go
+to the handler, the structure of the subscribed paths into the cache, and the roots that were processed into storage.
+With PRUNE nothing is written: what the pass read is what the pruned proof holds. Running out of weight is a result with
+a cursor.
+
+Variants hook in at three places: the reads of a pass, the node cache, and the record of deliveries.
 """
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Annotated
 
+from msgspec import Struct, field
+
+from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.frame.system import Origin, System, ensure_root
 from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest
-from relaycast_pallets.subscriber.cache_limit import CacheLimit, settle_caches
-from relaycast_pallets.subscriber.callbacks import Delivered, deliver
-from relaycast_pallets.subscriber.charges import Charges
 from relaycast_pallets.subscriber.config import SubscriberConfig, ensure_cache_can_be_limited
-from relaycast_pallets.subscriber.counted_nodes import CountedNodes
-from relaycast_pallets.subscriber.delivered_keys import NOTHING_DELIVERED
 from relaycast_pallets.subscriber.errors import (
     NoCachedNodes,
     PublisherNotDisabled,
@@ -27,7 +30,11 @@ from relaycast_pallets.subscriber.errors import (
 )
 from relaycast_pallets.subscriber.events import (
     CallbackBeyondLimit,
+    CallbackOverweight,
+    DataDeleted,
+    DataProcessed,
     DisableReason,
+    EntryUndecodable,
     KeyBeyondBudget,
     KeysSubscribed,
     KeysUnsubscribed,
@@ -36,35 +43,107 @@ from relaycast_pallets.subscriber.events import (
     PublisherEnabled,
     PublisherRootCleared,
 )
+from relaycast_pallets.subscriber.node_cache import DeliveryRecord, NodeCache, PublisherCache
 from relaycast_pallets.subscriber.plan import (
-    NO_CACHED_NODES,
-    Bases,
-    CachedNodes,
     PublisherView,
     SubscriberPlan,
     SubscriptionChange,
+    make_plan,
+    publisher_views,
 )
-from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, MeteringPolicy, Policies
-from relaycast_pallets.subscriber.processing_result import ProofProcessingResult, PublisherChange
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
-from relaycast_pallets.subscriber.storage import DEALT_WITH_NONE, TRIE_DEPTH_EXCEEDED, SubscriberStorage
+from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
+from relaycast_pallets.subscriber.proof_pass import (
+    CallbackMeter,
+    Charges,
+    PaidReads,
+    TrackedProof,
+    run_pass,
+)
+from relaycast_pallets.subscriber.result import ProofProcessingResult, PublisherChange
+from relaycast_pallets.subscriber.storage import TRIE_DEPTH_EXCEEDED, SubscriberStorage
 from relaycast_pallets.subscriber.subscription import (
     ChosenSubscriptions,
+    HearsDeletions,
     SubscribedKey,
+    SubscribedPaths,
     SubscriptionHandler,
+    WeighsCallbacks,
     by_publisher,
+    compute_ttl_state,
     ensure_hears,
     weigher_of,
 )
-from relaycast_pallets.subscriber.subscription_limits import ensure_subscriptions_fit, excess_with, has_room_for
-from relaycast_pallets.subscriber.told_keys import delivered_keys, note_told
+from relaycast_pallets.subscriber.variants.cache_limit import CacheLimit
+from relaycast_pallets.subscriber.variants.deletions import DeliveredKeys
+from relaycast_pallets.subscriber.variants.metered_state import MeteredStateReads, RefCountedCache
+from relaycast_pallets.subscriber.variants.subscription_limits import (
+    ensure_subscriptions_fit,
+    excess_with,
+    has_room_for,
+)
+from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import blake2_256
-from relaycast_xcm.primitives import BlockNumber, ParaId, Rust, Weight
+from relaycast_trie.proofs.storage_proof import StorageProof
+from relaycast_xcm.primitives import BlockNumber, ParaId, Rust, Weight, WeightMeter
 
-__all__ = ["Delivered", "Key", "Subscriber", "SubscriberConfig"]
+__all__ = ["Delivered", "Key", "ProcessingMode", "Subscriber", "SubscriberConfig", "process_proof"]
 
 Key = Annotated[SubscribedKey, Rust("H256")]
 """A subscribed key in an event."""
+
+
+class ProcessingMode(Enum):
+    """Whether what is found is kept: ``PRUNE`` in the collator, ``VERIFY`` on chain."""
+
+    PRUNE = "prune"
+    VERIFY = "verify"
+
+
+Demand = Callable[[ProofProcessingResult], None]
+"""What must hold of a pass before anything of it is kept; raises when it does not."""
+
+
+def process_proof(
+    mode: ProcessingMode,
+    proof: StorageProof | TrackedProof,
+    relay_root: bytes,
+    meter: WeightMeter,
+    subscriber: "Subscriber",
+    *,
+    seed: bytes = b"",
+    relay_parent_number: BlockNumber = 0,
+    reduced_by_messages: bool = False,
+    demand: Demand | None = None,
+) -> ProofProcessingResult:
+    """Process a relay state proof for everything that ``subscriber`` subscribes to, within what ``meter`` allows.
+
+    ``seed`` shuffles the publishers; both modes must be given the same one. A pass that continues where the last one
+    was cut short keeps that one's order, so that no publisher is repeatedly shuffled last. ``reduced_by_messages`` says
+    that messages took a part of what the meter allows (see ``plan``). A ``TrackedProof`` learns what was read.
+    With ``VERIFY`` the result must first meet the ``demand``; then the subscriber's storage is written and its handler
+    called, with times to live counted from ``relay_parent_number``. Raises ``InvalidNode`` and ``InvalidChildRoot``
+    where the relay chain's state is broken, and ``ValueError`` for VERIFY by hashes that were taken on trust.
+    """
+    if mode is ProcessingMode.VERIFY and isinstance(proof, TrackedProof) and proof.is_trusted:
+        raise ValueError("a block hashes what it is given: no proof that is taken on trust")
+    tracked = proof if isinstance(proof, TrackedProof) else TrackedProof(proof, relay_root)
+    plan = subscriber.plan(seed, reduced_by_messages=reduced_by_messages)
+    result = subscriber.read(plan, tracked, meter)
+    if mode is ProcessingMode.VERIFY:
+        if demand is not None:
+            demand(result)
+        subscriber.apply(result, relay_parent_number=relay_parent_number)
+    return result
+
+
+class Delivered(Struct):
+    """What one block delivered, for reports, in the order of the calls: values, and keys reported as deleted."""
+
+    updates: list[tuple[ParaId, SubscribedKey, PublishedEntry]] = field(default_factory=list)
+    weight: Weight = Weight.ZERO
+    """Sum of the weights that callbacks returned; the block is charged with it, whatever they declared."""
+
+    deletions: list[tuple[ParaId, SubscribedKey]] = field(default_factory=list)
 
 
 class Subscriber:
@@ -85,25 +164,43 @@ class Subscriber:
         self.policies = policies or Policies()
         ensure_subscriptions_fit(self.config, handler)
         ensure_cache_can_be_limited(self.config, self.policies)
-        ensure_hears(handler, deletions=self.policies.deletion.tells)
+        ensure_hears(handler, deletions=self.policies.deletion.notifies)
         self.storage = SubscriberStorage(system.state)
         self.delivered = Delivered()
+        self.cache_changes: dict[ParaId, PublisherCache] = {}
+        """What the last block made of the node caches."""
+
         self._clear_cache_origin = clear_cache_origin
-        self._charges: tuple[MeteringPolicy, SubscriberConfig, Charges] | None = None
         self._declared_weight = Weight.ZERO
         self._declared: list[tuple[ParaId, tuple[SubscribedKey, ...]]] | None = None
         self._paths: dict[ParaId, SubscribedPaths] = {}
         self._request: tuple[set[ParaId], RelayProofRequest] | None = None
         self._digests: dict[ParaId, bytes] = {}
 
+    # Where variants hook in
+
     @property
-    def charges(self) -> Charges:
-        """What reads weigh, by size."""
-        known, metering, config = self._charges, self.policies.metering, self.config
-        if known is None or known[0] is not metering or known[1] is not config:
-            charges = Charges(metering, config.db_weight, config.min_weight.proof_size)
-            self._charges = known = (metering, config, charges)
-        return known[2]
+    def node_cache(self) -> NodeCache:
+        """How nodes are kept."""
+        if self.policies.metering.charges_own_state:
+            return RefCountedCache(self.storage, self.policies)
+        if self.config.max_cached_bytes is not None:
+            return CacheLimit(self.storage, self.policies, self.config.max_cached_bytes, len(self._paths))
+        return NodeCache(self.storage, self.policies)
+
+    @property
+    def delivery_record(self) -> DeliveryRecord:
+        """What is remembered of deliveries."""
+        return DeliveredKeys(self.storage) if self.policies.deletion.notifies else DeliveryRecord(self.storage)
+
+    def paid_reads(self, proof: TrackedProof, meter: WeightMeter) -> PaidReads:
+        """Return how a pass reads a proof, and pays for it."""
+        charges = Charges(self.policies.metering, self.config)
+        if self.policies.metering.charges_own_state:
+            return MeteredStateReads(proof, meter, charges, self.storage, self.config.db_weight)
+        return PaidReads(proof, meter, charges)
+
+    # From what is wanted to what was found
 
     @property
     def subscribes(self) -> bool:
@@ -119,39 +216,112 @@ class Subscriber:
             self._request = set(wanted), request
         return self._request[1]
 
-    def plan(self) -> SubscriberPlan:
-        """Return what the next pass starts from, with a changed subscription taken into account; writes nothing."""
-        roots, digests = self.storage.previous_roots(), self.storage.digests()
-        views = {
-            para_id: self._view(para_id, paths, roots.get(para_id), digests.get(para_id))
-            for para_id, paths in self._wanted().items()
-        }
-        cursor = self.storage.relay_proof_processing_cursor.get()
-        seed = None if cursor is None else self.storage.publisher_order_seed.get()
-        owed = None if cursor is None else self.storage.owed_key.get()
-        return SubscriberPlan(views, cursor, seed, owed, self._declared_weight)
+    def plan(self, seed: bytes = b"", *, reduced_by_messages: bool = False) -> SubscriberPlan:
+        """Return what the next pass starts from, and its order; writes nothing."""
+        wanted = self._wanted()
+        cache, record = self.node_cache, self.delivery_record
+        found = publisher_views(self.storage, wanted, self._digests)
+        views = {para_id: record.view(cache.view(view)) for para_id, view in found.items()}
+        return make_plan(
+            self.storage,
+            views,
+            self.policies.order,
+            seed,
+            reduced_by_messages=reduced_by_messages,
+            weight=self._declared_weight,
+        )
+
+    def read(self, plan: SubscriberPlan, proof: TrackedProof, meter: WeightMeter) -> ProofProcessingResult:
+        """Return what a pass over the proof finds; writes nothing."""
+        callbacks = CallbackMeter(self.handler, self.config.callback_limit)
+        return run_pass(plan, self.paid_reads(proof, meter), callbacks, self.policies, self.config.max_trie_depth)
+
+    def _wanted(self) -> dict[ParaId, SubscribedPaths]:
+        """Return the subscribed keys of every publisher that is not disabled."""
+        subscriptions, self._declared_weight = self.handler.subscriptions()
+        declared = [(para_id, tuple(keys)) for para_id, keys in subscriptions]
+        if declared != self._declared:
+            wanted = by_publisher(declared)
+            self._declared, self._request = declared, None
+            self._paths = {para_id: SubscribedPaths.of(keys) for para_id, keys in wanted.items()}
+            self._digests = {para_id: blake2_256(b"".join(keys)) for para_id, keys in wanted.items()}
+        disabled = self.storage.disabled_publishers
+        return {para_id: paths for para_id, paths in self._paths.items() if para_id not in disabled}
+
+    # What becomes of it
 
     def apply(self, result: ProofProcessingResult, *, relay_parent_number: BlockNumber) -> None:
         """Take over what a pass found: storage first, then the handler is called."""
         self.delivered = Delivered()
-        settle_caches(result.changes, result.plan.views, result.cache_limit, self.storage)
-        if self._tells_deletions:
-            note_told(self.storage, result)
+        self.cache_changes = self.node_cache.changes(result)
+        self.delivery_record.note(result)
         self._note_subscriptions(result)
-        roots = self.storage.previous_roots()
-        changed: dict[ParaId, bytes] = {}
-        for change in result.changes:
-            self._apply_change(change, result.plan.views[change.para_id], roots, changed)
-        self.storage.put_roots(self.policies.root_commit.when_complete(roots, changed))
-        self.storage.put_turn(result.turn.cursor, result.turn.owed)
+        self._store(result)
+        self.storage.put_turn(result.turn.cursor, result.turn.deferred_key)
         if not result.is_complete:
-            self.storage.publisher_order_seed.put(result.seed)
-        self._tell_passed_over(result)
+            self.storage.publisher_order_seed.put(result.plan.seed)
+        self._report_passed_over(result)
         for change in result.changes:
             self._deliver(change, relay_parent_number)
         self.system.meter.consume(result.plan.weight)
 
-    def _tell_passed_over(self, result: ProofProcessingResult) -> None:
+    def _note_subscriptions(self, result: ProofProcessingResult) -> None:
+        """Remember which keys are followed now; of a publisher that left nothing stays but its nodes."""
+        changes = {change.para_id: change for change in result.changes}
+        record, cache = self.delivery_record, self.node_cache
+        followed, changed = self.storage.digests(), list[PublisherView]()
+        for para_id in sorted(followed.keys() - self._paths.keys()):
+            record.leave(para_id)
+        for view in result.plan.views.values():
+            if cache.is_waiting(view, changes.get(view.para_id)):
+                record.forget(view.para_id)
+            elif view.change is not SubscriptionChange.NONE:
+                changed.append(view)
+        if changed:
+            of_changed = {view.para_id: self._digests[view.para_id] for view in changed}
+            self.storage.put_digests({**self.storage.digests(), **of_changed})
+        for view in changed:
+            self._note_subscription(view)
+
+    def _note_subscription(self, view: PublisherView) -> None:
+        self.storage.subscribed_keys.insert(view.para_id, view.subscribed.keys)
+        if view.change is SubscriptionChange.REMOVED:
+            self.node_cache.drop(view.para_id)
+            self.storage.forget_root(view.para_id)
+        elif view.processed_roots is not None:
+            self.storage.put_processed_roots(view.para_id, view.subscribed, view.processed_roots, view.root)
+
+    def _store(self, result: ProofProcessingResult) -> None:
+        """Write the caches, the roots that were processed, and how far interrupted publishers came."""
+        roots, changed, cache = self.storage.previous_roots(), dict[ParaId, bytes](), self.node_cache
+        for change in result.changes:
+            cache.write(change.para_id, self.cache_changes[change.para_id])
+            if not change.sweeping:
+                self._store_change(change, result.plan.views[change.para_id], roots, changed)
+        self.storage.put_roots(self.policies.root_commit.when_complete(roots, changed))
+
+    def _store_change(
+        self, change: PublisherChange, view: PublisherView, roots: dict[ParaId, bytes], changed: dict[ParaId, bytes]
+    ) -> None:
+        """Write how far one publisher came; its root goes from ``roots``, or among those that ``changed``."""
+        para_id, unfinished = change.para_id, self.storage.unfinished_publishers
+        if change.disabled_by is not None:
+            self.storage.disabled_publishers.insert(para_id, TRIE_DEPTH_EXCEEDED)
+            self.system.deposit_event(PublisherDisabled(para_id, DisableReason.TrieDepthExceeded))
+        elif change.root is None:
+            roots.pop(para_id, None)
+            unfinished.remove(para_id)
+            self.node_cache.drop(para_id)
+        else:
+            kept = change.root if change.finished else self.policies.root_commit.when_stopped(view.root, change.root)
+            if not change.finished and kept == view.root:
+                self.storage.put_processed_roots(para_id, view.subscribed, change.processed_roots, view.root)
+            elif kept is not None:
+                changed[para_id] = kept
+                unfinished.remove(para_id)
+
+    def _report_passed_over(self, result: ProofProcessingResult) -> None:
+        """Deposit an event for a key that does not fit a whole budget, or whose callback does not fit the limit."""
         if result.beyond_budget is None or any(change.sweeping for change in result.changes):
             return
         publisher, key = result.beyond_budget
@@ -161,6 +331,43 @@ class Subscriber:
             self.system.deposit_event(CallbackBeyondLimit(publisher, key, declared, limit))
         else:
             self.system.deposit_event(KeyBeyondBudget(publisher, key, sum(read.size for read in result.reads)))
+
+    def _deliver(self, change: PublisherChange, now: BlockNumber) -> None:
+        """Call the handler for every changed key of a publisher, then for every deleted one.
+
+        Times to live count from relay block ``now``.
+        """
+        handler, weigher, publisher = self.handler, weigher_of(self.handler), change.para_id
+        for key, encoded in change.changed:
+            try:
+                entry = PublishedEntry.decode(encoded)
+            except CodecError:
+                self.system.deposit_event(EntryUndecodable(publisher, key))
+                continue
+            declared = _declared(weigher, publisher, key)
+            ttl_state = compute_ttl_state(entry.ttl, entry.when_inserted, now)
+            used = handler.on_data_updated(publisher, key, entry.value, ttl_state)
+            self.delivered.updates.append((publisher, key, entry))
+            self.system.deposit_event(DataProcessed(publisher, key, len(entry.value)))
+            self._charge(publisher, key, declared, used)
+        if not change.deleted:
+            return
+        assert isinstance(handler, HearsDeletions), "set-up refuses handlers without on_data_deleted"
+        for key in change.deleted:
+            declared = _declared(weigher, publisher, key)
+            used = handler.on_data_deleted(publisher, key)
+            self.delivered.deletions.append((publisher, key))
+            self.system.deposit_event(DataDeleted(publisher, key))
+            self._charge(publisher, key, declared, used)
+
+    def _charge(self, publisher: ParaId, key: SubscribedKey, declared: Weight | None, used: Weight) -> None:
+        """Charge the weight that a callback used; deposits ``CallbackOverweight`` if it is more than ``declared``."""
+        if used is not Weight.ZERO:
+            self.delivered.weight += used
+        if declared is not None and used.any_gt(declared):
+            self.system.deposit_event(CallbackOverweight(publisher, key, declared, used))
+
+    # Calls
 
     def subscribe(self, origin: Origin, publisher: ParaId, keys: Sequence[SubscribedKey]) -> None:
         """Follow more keys of a publisher from the next block on.
@@ -201,10 +408,7 @@ class Subscriber:
         if publisher not in self.storage.previous_roots():
             raise PublisherRootNotFound(publisher)
 
-        if self._removes_within_budget:
-            self.storage.forget_publisher(publisher, keeps_delivered=self._tells_deletions)
-        else:
-            self.storage.forget_root(publisher)
+        self.node_cache.forget_root(publisher)
         self.system.deposit_event(PublisherRootCleared(publisher))
 
     def enable_publisher(self, origin: Origin, publisher: ParaId) -> None:
@@ -225,162 +429,25 @@ class Subscriber:
         if not self.storage.keeps_anything_of(publisher):
             raise NoCachedNodes(publisher)
 
-        self.storage.clear_cache(publisher)
-        if self.config.max_cached_bytes is None:
-            self.storage.drop_cached_sizes()  # a limit that was removed since the last block has left them
-        else:
-            self.storage.forget_cached_size(publisher)
-        self.storage.forget_publisher(publisher, keeps_delivered=self._tells_deletions)
+        self.node_cache.clear(publisher)
+        self.delivery_record.forget(publisher)
         self.system.deposit_event(PublisherCacheCleared(publisher))
 
-    def _wanted(self) -> dict[ParaId, SubscribedPaths]:
-        """Return the subscribed keys of every publisher that is not disabled."""
-        subscriptions, self._declared_weight = self.handler.subscriptions()
-        declared = [(para_id, tuple(keys)) for para_id, keys in subscriptions]
-        if declared != self._declared:
-            wanted = by_publisher(declared)
-            self._declared, self._request = declared, None
-            self._paths = {para_id: SubscribedPaths.of(keys) for para_id, keys in wanted.items()}
-            self._digests = {para_id: blake2_256(b"".join(keys)) for para_id, keys in wanted.items()}
-        disabled = self.storage.disabled_publishers
-        return {para_id: paths for para_id, paths in self._paths.items() if para_id not in disabled}
-
-    def _view(
-        self, para_id: ParaId, subscribed: SubscribedPaths, root: bytes | None, digest: bytes | None
-    ) -> PublisherView:
-        delivered = NOTHING_DELIVERED
-        if self._tells_deletions:
-            same = digest == self._digests[para_id]
-            delivered = delivered_keys(self.storage, para_id, subscribed.keys, root, are_same=same)
-        change, bases = SubscriptionChange.NONE, self.storage.bases(para_id, subscribed.keys)
-        if digest is None or digest == DEALT_WITH_NONE:
-            change, root, bases = SubscriptionChange.NEW, None, None
-        elif digest != self._digests[para_id]:
-            before = set(self.storage.subscribed_keys.get(para_id) or ())
-            if before <= set(subscribed.keys):
-                change = SubscriptionChange.ADDED
-                bases = {**(bases or {}), **{key: None for key in subscribed.keys if key not in before}}
-            else:
-                change, root, bases = SubscriptionChange.REMOVED, None, None
-        cache = self._nodes_of(para_id)
-        has_base = root is not None or any((bases or {}).values())
-        if change is SubscriptionChange.REMOVED or (self._removes_within_budget and not has_base):
-            cache = NO_CACHED_NODES
-        return PublisherView(para_id, subscribed, root, bases, change, cache, delivered)
-
-    @property
-    def _tells_deletions(self) -> bool:
-        return self.policies.deletion.tells
-
-    @property
-    def _removes_within_budget(self) -> bool:
-        return self.policies.metering.charges_own_state
+    # What is kept
 
     def cached_nodes(self, publisher: ParaId) -> dict[bytes, bytes]:
-        """Return the cached nodes of a publisher by their hash, as they stand in its trie."""
-        return self._nodes_of(publisher).all()
+        """Return the cached nodes of a publisher by their hash, as they are in its trie."""
+        return self.node_cache.nodes_of(publisher).all()
 
     @property
     def keeps_every_node(self) -> bool:
         """Whether the cache holds the whole structure of the subscribed paths: then no value is delivered twice."""
         return self.config.max_cached_bytes is None and self.policies.cache.keeps(bytes(MAX_NODE_BYTES))
 
-    def cache_limit(self) -> CacheLimit | None:
-        """Return the limit of cached bytes for the next block, ``None`` if all nodes are kept."""
-        most = self.config.max_cached_bytes
-        if most is None or self._removes_within_budget:
-            return None
-        return CacheLimit(most, len(self._paths), self.storage)
-
-    def _nodes_of(self, para_id: ParaId) -> CachedNodes:
-        nodes = self.storage.cache_of(para_id)
-        return CountedNodes(nodes) if self._removes_within_budget else nodes
-
-    def _waits(self, view: PublisherView, change: PublisherChange | None) -> bool:
-        """Return whether nodes of a publisher have to go before it can be followed anew."""
-        if not self._removes_within_budget or view.change not in {SubscriptionChange.NEW, SubscriptionChange.REMOVED}:
-            return False
-        reached = change is not None and not change.sweeping
-        return not reached and bool(self.storage.cached_trie_nodes.second_keys(view.para_id))
-
-    def _note_subscriptions(self, result: ProofProcessingResult) -> None:
-        """Remember which keys are followed now; of a publisher that left nothing stays but its nodes."""
-        changes = {change.para_id: change for change in result.changes}
-        followed, changed = self.storage.digests(), list[PublisherView]()
-        for para_id in sorted(followed.keys() - self._paths.keys()):
-            self.storage.forget_publisher(para_id)
-            if self._tells_deletions:
-                self.storage.delivered_keys.remove(para_id)
-        for view in result.plan.views.values():
-            if self._waits(view, changes.get(view.para_id)):
-                self.storage.forget_publisher(view.para_id, keeps_delivered=self._tells_deletions)
-            elif view.change is not SubscriptionChange.NONE:
-                changed.append(view)
-        if changed:
-            of_changed = {view.para_id: self._digests[view.para_id] for view in changed}
-            self.storage.put_digests({**self.storage.digests(), **of_changed})
-        for view in changed:
-            self._note_subscription(view)
-
-    def _note_subscription(self, view: PublisherView) -> None:
-        self.storage.subscribed_keys.insert(view.para_id, view.subscribed.keys)
-        if view.change is SubscriptionChange.REMOVED:
-            if not self._removes_within_budget:
-                self.storage.clear_cache(view.para_id)
-            self.storage.forget_root(view.para_id)
-        elif view.bases is not None:
-            self._remember(view, view.bases, view.root)
-
-    def _remember(self, view: PublisherView, bases: Bases, root: bytes | None) -> None:
-        self.storage.put_bases(view.para_id, view.subscribed, bases, root)
-
-    def _apply_change(
-        self, change: PublisherChange, view: PublisherView, roots: dict[ParaId, bytes], changed: dict[ParaId, bytes]
-    ) -> None:
-        para_id = change.para_id
-        if change.sweeping:
-            roots.pop(para_id, None)
-            self._apply_cache(change)
-            self.storage.forget_publisher(para_id, keeps_delivered=self._tells_deletions)
-            return
-        if change.disabled_by is not None:
-            self._apply_cache(change)
-            self.storage.disabled_publishers.insert(para_id, TRIE_DEPTH_EXCEEDED)
-            self.system.deposit_event(PublisherDisabled(para_id, DisableReason.TrieDepthExceeded))
-            return
-        if change.root is None:
-            roots.pop(para_id, None)
-            self.storage.unfinished_publishers.remove(para_id)
-            self._apply_cache(change)
-            if not self._removes_within_budget:
-                self.storage.clear_cache(para_id)
-            return
-        self._apply_cache(change)
-        if change.finished:
-            changed[para_id] = change.root
-            self.storage.unfinished_publishers.remove(para_id)
-            return
-        kept = self.policies.root_commit.when_stopped(view.root, change.root)
-        if kept == view.root:
-            self._remember(view, change.bases, view.root)
-        elif kept is not None:
-            changed[para_id] = kept
-            self.storage.unfinished_publishers.remove(para_id)
-
-    def _apply_cache(self, change: PublisherChange) -> None:
-        nodes, cache = self.storage.cache_of(change.para_id), change.cache
-        for node_hash in sorted(cache.remove):
-            nodes.remove(node_hash)
-        for node_hash, data in cache.insert.items():
-            nodes.insert(node_hash, data)
-        if cache.shared:
-            self.storage.shared_trie_nodes.insert(change.para_id, cache.shared)
-        elif cache.shared is not None:
-            self.storage.shared_trie_nodes.remove(change.para_id)
-
-    def _deliver(self, change: PublisherChange, now: BlockNumber) -> None:
-        deliver(self.system, self.handler, self.delivered, change, now)
-
     def __repr__(self) -> str:
         keys = sum(len(paths.keys) for paths in self._paths.values())
         return f"<Subscriber of {keys} keys from {len(self._paths)} publishers>"
+
+
+def _declared(weigher: WeighsCallbacks | None, publisher: ParaId, key: SubscribedKey) -> Weight | None:
+    return None if weigher is None else weigher.callback_weight(publisher, key)

@@ -1,7 +1,7 @@
-"""The choices on which the public drafts differ, each a small object, the one that holds every invariant first.
+"""The choices on which the public drafts differ, each a small object: here those that hold every invariant.
 
-A policy is handed to the subscriber; the algorithm never asks for its name. The others are kept so that designs can
-be compared on one trace, and so that it can be seen what they break.
+A policy is handed to the subscriber; the algorithm never asks for its name. The others are in ``variants``, so that
+designs can be compared on one trace, and so that it can be seen what they break.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,13 +41,6 @@ class SystemFirstShuffled(Struct, frozen=True):
         return blake2_256(seed + para.encode())
 
 
-class SystemFirstNumeric(Struct, frozen=True):
-    """System parachains, then the others, by number: low numbers are always first."""
-
-    def arrange(self, publishers: Iterable[ParaId], seed: bytes) -> list[ParaId]:  # noqa: ARG002 - nothing is drawn
-        return sorted(publishers)
-
-
 class MeteringPolicy(Protocol):
     """What a read weighs; sizes in bytes."""
 
@@ -71,39 +64,6 @@ class EveryRead(Struct, frozen=True):
 
     relay_value = relay_node
     cached_node = relay_node
-
-
-class ValuesOnly(Struct, frozen=True):
-    """Values are charged, nodes are free: the proof grows past the budget (the draft's ``process_proof``)."""
-
-    charges_own_state: ClassVar[bool] = False
-
-    def relay_node(self, db_weight: DbWeight, size: int) -> Weight:  # noqa: ARG002 - free, that is the point
-        return Weight.ZERO
-
-    def relay_value(self, db_weight: DbWeight, size: int) -> Weight:
-        return Weight(db_weight.read, size)
-
-    cached_node = relay_node
-
-
-class EverythingCarried(Struct, frozen=True):
-    """All that a block carries for a read: its bytes, the write that keeps a node, and the paths in the own trie.
-
-    The bytes of the own trie, those of a cached node among them, are charged as the sealed trie has them, each of its
-    nodes once a block (see ``own_trie``). A cache that goes altogether is removed within the budgets of several blocks.
-    """
-
-    charges_own_state: ClassVar[bool] = True
-
-    def relay_node(self, db_weight: DbWeight, size: int) -> Weight:
-        return db_weight.reads_writes(1, 1) + Weight(0, size)
-
-    def relay_value(self, db_weight: DbWeight, size: int) -> Weight:
-        return Weight(db_weight.read, size)
-
-    def cached_node(self, db_weight: DbWeight, size: int) -> Weight:  # noqa: ARG002 - bytes are those of the own trie
-        return db_weight.reads_writes(1, 1)
 
 
 class RootCommitPolicy(Protocol):
@@ -133,22 +93,6 @@ class WhenPublisherDone(Struct, frozen=True):
         return {**stored, **changed}
 
 
-class AfterFirstKey(WhenPublisherDone, frozen=True):
-    """The new root is remembered although keys are left: those keys are never delivered."""
-
-    keeps_updates: ClassVar[bool] = False
-
-    def when_stopped(self, old: Root | None, new: Root) -> Root | None:  # noqa: ARG002 - the mistake itself
-        return new
-
-
-class ForgetUnchanged(WhenPublisherDone, frozen=True):
-    """Only what changed in this block is remembered: an unchanged publisher is delivered again every other block."""
-
-    def when_complete(self, stored: Mapping[ParaId, Root], changed: Mapping[ParaId, Root]) -> dict[ParaId, Root]:  # noqa: ARG002
-        return dict(changed)
-
-
 class CallbackPolicy(Protocol):
     """Against which trie changes are told."""
 
@@ -160,13 +104,6 @@ class ChangedKeys(Struct, frozen=True):
 
     def compared_with(self, base: Root | None) -> Root | None:
         return base
-
-
-class AllKeysOnChange(Struct, frozen=True):
-    """Every subscribed key is delivered once for each new root of its publisher: all paths and values are read."""
-
-    def compared_with(self, base: Root | None) -> Root | None:  # noqa: ARG002 - with nothing
-        return None
 
 
 class CachePolicy(Protocol):
@@ -184,30 +121,17 @@ class StructureNodes(Struct, frozen=True):
         return len(node) <= self.max_node_bytes
 
 
-class NoCache(Struct, frozen=True):
-    """Nothing stays: every block with a change proves all subscribed paths again."""
-
-    def keeps(self, node: bytes) -> bool:  # noqa: ARG002 - none
-        return False
-
-
 class DeletionPolicy(Protocol):
     """What the handler learns when a key is no longer in the publisher's trie."""
 
-    tells: ClassVar[bool]
+    notifies: ClassVar[bool]
     """Whether a proven absence is a callback without a value; the pallet then remembers which keys are delivered."""
 
 
-class Silent(Struct, frozen=True):
+class IgnoreDeletions(Struct, frozen=True):
     """Nothing: a handler keeps the last value, and knows its time to live (RFC-0160)."""
 
-    tells: ClassVar[bool] = False
-
-
-class Told(Struct, frozen=True):
-    """Each key that was delivered and is deleted, expired or gone with its whole trie is told once."""
-
-    tells: ClassVar[bool] = True
+    notifies: ClassVar[bool] = False
 
 
 class AdvancementPolicy(Protocol):
@@ -229,13 +153,6 @@ class Advanced(Struct, frozen=True):
         return full_bytes + largest_next > room
 
 
-class Basic(Struct, frozen=True):
-    """One message in full is enough: a collator may postpone others that would fit."""
-
-    def allows(self, *, full_bytes: int, largest_next: int, room: int) -> bool:  # noqa: ARG002 - nothing is compared
-        return True
-
-
 @dataclass(frozen=True, slots=True)
 class Policies:
     """One choice of each kind."""
@@ -245,5 +162,5 @@ class Policies:
     root_commit: RootCommitPolicy = field(default_factory=WhenPublisherDone)
     callback: CallbackPolicy = field(default_factory=ChangedKeys)
     cache: CachePolicy = field(default_factory=StructureNodes)
-    deletion: DeletionPolicy = field(default_factory=Silent)
+    deletion: DeletionPolicy = field(default_factory=IgnoreDeletions)
     advancement: AdvancementPolicy = field(default_factory=Advanced)

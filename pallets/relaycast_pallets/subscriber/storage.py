@@ -4,9 +4,10 @@ The first four are the draft's. The others serve the invariants: which publisher
 an interrupted pass came, and which cached nodes stand at several places.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import groupby
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -20,11 +21,7 @@ from relaycast_pallets.frame.typed_storage import (
     StorageMap,
     StorageValue,
 )
-from relaycast_pallets.subscriber.cache_limit import CachedSize, Sizes
-from relaycast_pallets.subscriber.delivered_keys import keys_in
-from relaycast_pallets.subscriber.plan import Bases, Cursor
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
-from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscribedPaths
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import blake2_128_concat
 from relaycast_trie.scale import (
@@ -61,11 +58,34 @@ _NODE_HASH = StorageCodec("H256", bytes, BYTES32.decode, 32)
 CACHES_KEPT = 1 << 10
 """Publishers whose part of the node cache is remembered, as a place; then all are forgotten."""
 
+Cursor = tuple[ParaId, SubscribedKey]
+"""A key at which a pass begins."""
+
+ProcessedRoots = dict[SubscribedKey, bytes | None]
+"""The root against which each key was last processed, where that is not the publisher's stored root."""
+
 Range = tuple[bytes, bytes, bytes | None]
-"""First key, last key, and the root that they were dealt with against."""
+"""First key, last key, and the root that they were processed against."""
 
 _NO_RANGE: Range = (b"\xff" * 33, b"\xff" * 33, None)
 """Stands behind every key."""
+
+
+class CachedSize(NamedTuple):
+    """The cached nodes of one publisher: ``size`` bytes, none at the nibbles ``cut`` or beyond."""
+
+    size: int = 0
+    cut: bytes | None = None
+
+
+class CachedNodes(Protocol):
+    """The stored node cache of one publisher."""
+
+    def get(self, node_hash: bytes, /) -> bytes | None: ...
+
+    def all(self) -> dict[bytes, bytes]: ...
+
+    def shared(self) -> Mapping[bytes, int]: ...
 
 
 class SubscriberStorage:
@@ -81,7 +101,7 @@ class SubscriberStorage:
             state, PALLET, "CachedTrieNodes", ((BLAKE2_128_CONCAT, PARA_ID), (_OF_NODE_HASHES, _NODE_HASH)), _NODE
         )
         self.relay_proof_processing_cursor = StorageValue(state, PALLET, "RelayProofProcessingCursor", _CURSOR)
-        self.owed_key = StorageValue(state, PALLET, "OwedKey", _CURSOR)
+        self.deferred_key = StorageValue(state, PALLET, "OwedKey", _CURSOR)
         self.publisher_order_seed = StorageValue(state, PALLET, "PublisherOrderSeed", _NODE)
         self.subscribed_keys_digests = StorageValue(state, PALLET, "SubscribedKeysDigests", _DIGESTS)
         self.subscribed_keys = StorageMap(state, PALLET, "SubscribedKeys", (BLAKE2_128_CONCAT, PARA_ID), _KEYS)
@@ -124,12 +144,12 @@ class SubscriberStorage:
     def shared_nodes(self, para_id: ParaId, /) -> Mapping[bytes, int]:
         return self.shared_trie_nodes.get(para_id) or {}
 
-    def bases(self, para_id: ParaId, keys: Iterable[SubscribedKey]) -> Bases | None:
+    def processed_roots(self, para_id: ParaId, keys: Iterable[SubscribedKey]) -> ProcessedRoots | None:
         """Return what is remembered of an interrupted pass over sorted ``keys``, ``None`` when none was interrupted."""
         ranges = self.unfinished_publishers.get(para_id)
         if ranges is None:
             return None
-        found: Bases = {}
+        found: ProcessedRoots = {}
         ahead = iter(ranges)
         first, last, base = next(ahead, _NO_RANGE)
         for key in keys:
@@ -139,32 +159,23 @@ class SubscriberStorage:
                 found[key] = base
         return found
 
-    def put_bases(self, para_id: ParaId, subscribed: SubscribedPaths, bases: Bases, root: bytes | None) -> None:
-        """Remember an interrupted pass: ``bases`` of all subscribed keys, as ranges, those at ``root`` left out."""
+    def put_processed_roots(
+        self, para_id: ParaId, subscribed: SubscribedPaths, processed: ProcessedRoots, root: bytes | None
+    ) -> None:
+        """Remember an interrupted pass: ``processed`` roots of all subscribed keys, as ranges, without ``root``."""
         ranges: list[Range] = []
-        for base, group in groupby(subscribed.keys, key=lambda key: bases.get(key, root)):
+        for base, group in groupby(subscribed.keys, key=lambda key: processed.get(key, root)):
             keys = list(group)
             if base != root:
                 ranges.append((keys[0], keys[-1], base))
         self.unfinished_publishers.insert(para_id, ranges)
-
-    def delivered(self, para_id: ParaId, keys: Sequence[SubscribedKey], root: bytes | None) -> frozenset[SubscribedKey]:
-        """Return the sorted subscribed ``keys`` that are delivered.
-
-        Without a record, deletions were silent so far: keys that were dealt with count as delivered.
-        """
-        bitmap = self.delivered_keys.get(para_id)
-        if bitmap is not None:
-            return keys_in(bitmap, keys)
-        bases = self.bases(para_id, keys) or {}
-        return frozenset(key for key in keys if bases.get(key, root) is not None)
 
     def clear_cache(self, para_id: ParaId) -> int:
         """Remove all cached nodes of a publisher and return how many there were."""
         self.shared_trie_nodes.remove(para_id)
         return self.cached_trie_nodes.clear_prefix(para_id)
 
-    def cached_sizes_or_counted(self) -> Sizes:
+    def cached_sizes_or_counted(self) -> dict[ParaId, CachedSize]:
         """Return the cached nodes by publisher; if no limit was set before, all nodes are read and counted."""
         sizes = self.cached_sizes.get()
         if sizes is None:
@@ -207,11 +218,11 @@ class SubscriberStorage:
             if digests.pop(para_id, None) is not None:
                 self.put_digests(digests)
             self.subscribed_keys.remove(para_id)
-        cursor, owed = self.relay_proof_processing_cursor.get(), self.owed_key.get()
-        if owed is not None and owed[0] == para_id:
+        cursor, deferred = self.relay_proof_processing_cursor.get(), self.deferred_key.get()
+        if deferred is not None and deferred[0] == para_id:
             self.put_turn(cursor, None)
         if cursor is not None and cursor[0] == para_id:
-            self.put_turn(self.owed_key.get(), None)
+            self.put_turn(self.deferred_key.get(), None)
 
     def keeps_anything_of(self, para_id: ParaId) -> bool:
         """Return whether anything is kept of a publisher: what is remembered, or a node."""
@@ -224,17 +235,17 @@ class SubscriberStorage:
             or self.cached_trie_nodes.has_any(para_id)
         )
 
-    def put_turn(self, cursor: Cursor | None, owed: Cursor | None) -> None:
+    def put_turn(self, cursor: Cursor | None, deferred: Cursor | None) -> None:
         """Remember where the next passes begin; without a cursor the order of the publishers is drawn anew."""
         if cursor is None:
             self.relay_proof_processing_cursor.kill()
             self.publisher_order_seed.kill()
         else:
             self.relay_proof_processing_cursor.put(cursor)
-        if owed is None:
-            self.owed_key.kill()
+        if deferred is None:
+            self.deferred_key.kill()
         else:
-            self.owed_key.put(owed)
+            self.deferred_key.put(deferred)
 
     def put_roots(self, roots: Mapping[ParaId, bytes]) -> None:
         if roots:
@@ -258,6 +269,22 @@ class PublisherNodes:
 
     def shared(self) -> Mapping[bytes, int]:
         return self._storage.shared_nodes(self._para_id)
+
+
+class _NoNodes:
+    """A cache that no longer counts."""
+
+    def get(self, _node_hash: bytes, /) -> bytes | None:
+        return None
+
+    def all(self) -> dict[bytes, bytes]:
+        return {}
+
+    def shared(self) -> Mapping[bytes, int]:
+        return {}
+
+
+NO_CACHED_NODES: CachedNodes = _NoNodes()
 
 
 def _encode_roots(roots: Mapping[ParaId, bytes]) -> bytes:
@@ -352,9 +379,9 @@ def _encode_sizes(sizes: Mapping[ParaId, CachedSize]) -> bytes:
     )
 
 
-def _decode_sizes(data: bytes) -> Sizes:
+def _decode_sizes(data: bytes) -> dict[ParaId, CachedSize]:
     reader = ScaleReader(data)
-    sizes: Sizes = {}
+    sizes: dict[ParaId, CachedSize] = {}
     for _ in range(reader.length(9)):
         para_id, size = ParaId(reader.u32()), reader.u32()
         sizes[para_id] = CachedSize(size, reader.bytes_() if reader.option() else None)

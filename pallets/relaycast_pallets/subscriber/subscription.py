@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from relaycast_pallets.broadcaster.published_entry import INFINITE
 from relaycast_trie.hasher import blake2_256
+from relaycast_trie.nibbles import to_nibbles
 from relaycast_xcm.primitives import U32_MAX, BlockCount, BlockNumber, ParaId, Weight
 
 
@@ -39,6 +40,17 @@ class SubscribedKey(bytes):
 def subscribed_key(name: str) -> SubscribedKey:
     """Return the key of a name that is known beforehand, hashed once (the macro ``subscribed_key!``)."""
     return SubscribedKey.from_data(name.encode())
+
+
+class SubscribedPaths(Struct, frozen=True):
+    """Subscribed keys of one publisher in their order, with their nibbles."""
+
+    keys: tuple[SubscribedKey, ...]
+    paths: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, keys: Sequence[SubscribedKey]) -> "SubscribedPaths":
+        return cls(tuple(keys), tuple(map(to_nibbles, keys)))
 
 
 class Infinite(Struct, frozen=True):

@@ -6,17 +6,15 @@ before, its depth is counted anew. Nodes are compared by prefix. Depth is no cri
 moves the others up or down. Presence in the cache is none either, because two keys may have equal leaves.
 """
 
-from collections.abc import Callable, Sequence
 from itertools import compress
 from operator import ne
 from typing import Protocol
 
 from msgspec import Struct
 
-from relaycast_pallets.subscriber.subscription import SubscribedKey
+from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscribedPaths
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
-from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import NO_CHILDREN, Branch, Empty, HashedValue, Leaf, Node, Value
 from relaycast_trie.node_codec import decode_node
 from relaycast_trie.paths import under, ways
@@ -49,7 +47,10 @@ class TrieDepthExceeded(RelaycastError, message="the path of key {key} has more 
 
 
 class NodeReads(Protocol):
-    """How a walk gets at nodes; what it may not have now raises, and the walk is left."""
+    """How a walk reads nodes, and reports ranges of keys that the new trie does not have, in their order.
+
+    What it may not have now raises, and the walk is left.
+    """
 
     def new_node(self, node_hash: bytes) -> Node: ...
 
@@ -57,16 +58,7 @@ class NodeReads(Protocol):
 
     def old_node(self, node_hash: bytes) -> Node | None: ...
 
-
-class SubscribedPaths(Struct, frozen=True):
-    """Subscribed keys of one publisher in their order, with their nibbles."""
-
-    keys: tuple[SubscribedKey, ...]
-    paths: tuple[bytes, ...]
-
-    @classmethod
-    def of(cls, keys: Sequence[SubscribedKey]) -> "SubscribedPaths":
-        return cls(tuple(keys), tuple(map(to_nibbles, keys)))
+    def absent(self, low: int, high: int) -> None: ...
 
 
 class PublisherWalk:
@@ -76,31 +68,17 @@ class PublisherWalk:
     alone. ``unseen`` are the prefixes where a node of the old trie is not available.
     """
 
-    __slots__ = ("_absent", "_max_depth", "_reads", "at", "changed", "gained", "lost", "subscribed", "unseen")
+    __slots__ = ("_max_depth", "_reads", "at", "changed", "gained", "lost", "subscribed", "unseen")
 
-    def __init__(
-        self,
-        subscribed: SubscribedPaths,
-        reads: NodeReads,
-        *,
-        max_depth: int,
-        absent: Callable[[int, int], None] | None = None,
-    ) -> None:
-        """``absent`` is called with the bounds of keys that the new trie does not have, in their order."""
+    def __init__(self, subscribed: SubscribedPaths, reads: NodeReads, *, max_depth: int) -> None:
         self.subscribed = subscribed
         self._reads = reads
-        self._absent = absent
         self._max_depth = max_depth
         self.at = 0
         self.changed: list[tuple[SubscribedKey, bytes]] = []
         self.gained: set[Placement] = set()
         self.lost: set[Placement] = set()
         self.unseen: set[bytes] = set()
-
-    @property
-    def old_unknown(self) -> bool:
-        """Whether a part of the old trie could not be seen."""
-        return bool(self.unseen)
 
     def walk(self, low: int, high: int, *, new_root: bytes, old_root: bytes | None) -> None:
         """Deal with keys ``[low, high)``; raises ``TrieDepthExceeded`` and what the reads raise."""
@@ -110,8 +88,8 @@ class PublisherWalk:
     def _visit(self, low: int, high: int, new: Side, old: Side) -> None:
         """Deal with keys that both sides lead to."""
         if new == old:
-            if new is None and self._absent is not None:
-                self._absent(low, high)
+            if new is None:
+                self._reads.absent(low, high)
             return
         self.at = low
         if isinstance(new, tuple) and isinstance(old, tuple) and new[0] == old[0]:
@@ -203,8 +181,7 @@ class PublisherWalk:
     def _compare(self, index: int, new: Side, old: Side) -> None:
         """Both paths of one key have ended: note the entry if there is one and it differs."""
         if not isinstance(new, End):
-            if self._absent is not None:
-                self._absent(index, index + 1)
+            self._reads.absent(index, index + 1)
             return
         if isinstance(old, End) and _is_same(new.value, old.value):
             return

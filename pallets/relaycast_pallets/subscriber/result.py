@@ -1,20 +1,58 @@
-"""What one pass over a relay state proof found: where it ended, what it read, and what moved of each publisher."""
+"""What one pass over a relay state proof found: where it ended, what it read, and what moved of each publisher.
 
-from collections.abc import Callable
+A version 0 trie has its values inside its nodes, however long they are, so a node may be longer than a read is charged
+for: ``:code`` may be in a node on the way to a publisher that has not published yet. Such nodes are ``oversize``.
+"""
+
 from enum import Enum
 from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from relaycast_pallets.subscriber.cache_limit import CacheLimit
-from relaycast_pallets.subscriber.node_cache import PublisherCache
-from relaycast_pallets.subscriber.oversize import Oversize
-from relaycast_pallets.subscriber.plan import Cursor, SubscriberPlan
-from relaycast_pallets.subscriber.publisher_walk import Placement, TrieDepthExceeded
-from relaycast_pallets.subscriber.stop import StopCause
+from relaycast_pallets.subscriber.plan import SubscriberPlan, Turn
+from relaycast_pallets.subscriber.storage import Cursor, ProcessedRoots
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_pallets.subscriber.turns import Turn
+from relaycast_pallets.subscriber.walk import Placement, TrieDepthExceeded
 from relaycast_xcm.primitives import ParaId, Weight
+
+
+class StopCause(Enum):
+    """What ended a pass before every key was processed: the meter of reads, the proof, or the meter of callbacks."""
+
+    BUDGET = "budget"
+    PROOF = "proof"
+    """A node is missing. What PRUNE leaves out for want of budget, VERIFY finds missing."""
+
+    CALLBACKS = "callbacks"
+
+
+class Oversize(Struct, frozen=True):
+    """A node or value of ``size`` bytes of which ``charged_bytes`` are charged; ``publisher`` is who had it read.
+
+    ``publisher`` is ``None`` in the relay chain's top trie. ``key`` is that of the entry inside, ``None`` where there
+    is none.
+    """
+
+    publisher: ParaId | None
+    node_hash: bytes
+    size: int
+    charged_bytes: int
+    key: bytes | None = None
+
+    @property
+    def excess_bytes(self) -> int:
+        return self.size - self.charged_bytes
+
+    @property
+    def name(self) -> str:
+        """The key as it is written: ``:code`` plain, others in hex, the node's hash where no key is known."""
+        if self.key is None:
+            return f"node 0x{self.node_hash.hex()}"
+        plain = self.key.startswith(b":") and self.key.isascii() and self.key.decode().isprintable()
+        return self.key.decode() if plain else f"0x{self.key.hex()}"
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.size:,} bytes, {self.charged_bytes:,} of them charged"
 
 
 class ReadSource(Enum):
@@ -43,26 +81,35 @@ class NodeRead(NamedTuple):
     weight: Weight
 
 
+class WalkedRange(NamedTuple):
+    """Keys ``[start, stop)`` that were processed, and the placements met in the new and in the old trie alone."""
+
+    start: int
+    stop: int
+    gained: set[Placement]
+    lost: set[Placement]
+
+
 class PublisherChange(Struct):
     """What a pass found of one publisher whose root moved, or whose last pass was cut short."""
 
     para_id: ParaId
-    root: bytes | None
+    root: bytes | None = None
     """The child root, ``None`` where the relay chain has no such child trie."""
 
     finished: bool = False
     sweeping: bool = False
-    """Whether its old nodes have to go first: nothing else of it was dealt with."""
+    """Whether its old nodes have to go first: nothing else of it was processed."""
 
     disabled_by: TrieDepthExceeded | None = None
     changed: list[tuple[SubscribedKey, bytes]] = field(default_factory=list)
     """Keys with their new entries, in the order in which they were read."""
 
     deleted: list[SubscribedKey] = field(default_factory=list)
-    """Delivered keys that are proven absent, in the order of the pass; empty under ``silent``."""
+    """Delivered keys that are proven absent, in the order of the pass; empty unless deletions are reported."""
 
-    bases: dict[SubscribedKey, bytes | None] = field(default_factory=dict)
-    """For a publisher cut short, the root against which each key was last dealt with."""
+    processed_roots: ProcessedRoots = field(default_factory=dict)
+    """For a publisher cut short, the root against which each key was last processed."""
 
     keys_walked: int = 0
     gained: set[Placement] = field(default_factory=set)
@@ -72,21 +119,21 @@ class PublisherChange(Struct):
     unseen: set[bytes] = field(default_factory=set)
     """Prefixes where the old trie could not be looked into."""
 
-    sweep: Callable[[], PublisherCache] = PublisherCache
-    """Works out what becomes of the node cache, from storage as the pass found it."""
+    ranges: list[WalkedRange] = field(default_factory=list)
+    nodes: dict[bytes, bytes] = field(default_factory=dict)
+    """Nodes by hash that were read from the proof; ``cached`` are those read from the cache."""
 
-    _cache: PublisherCache | None = None
+    cached: dict[bytes, bytes] = field(default_factory=dict)
+    removed: list[bytes] = field(default_factory=list)
+    """Hashes of cached nodes that went unread, if a metering charges for that."""
 
-    @property
-    def cache(self) -> PublisherCache:
-        """What becomes of the node cache, once that is settled."""
-        assert self._cache is not None, "a pass that is not taken over leaves its caches unsettled"
-        return self._cache
+    is_compared: bool = True
+    """Whether all keys were compared with the trie that they were last processed against."""
 
-    def settle(self) -> None:
-        """Work out what becomes of the node cache, before anything of the pass is written."""
-        self._cache = self.sweep()
-        self.sweep = PublisherCache
+    began_at: int = 0
+    """The first key of its part of the pass, and where the pass stopped if it did so here."""
+
+    stopped_at: int = 0
 
 
 class ProofProcessingResult(Struct):
@@ -97,9 +144,6 @@ class ProofProcessingResult(Struct):
     changes: list[PublisherChange]
     reads: list[NodeRead]
     consumed: Weight
-    seed: bytes = b""
-    """What the publishers were shuffled with."""
-
     allowed: Weight = Weight.MAX
     """What the meter had left before the pass."""
 
@@ -116,8 +160,6 @@ class ProofProcessingResult(Struct):
     """Declared weight of its callbacks, at most ``callback_limit``."""
 
     callback_limit: Weight = Weight.MAX
-    cache_limit: CacheLimit | None = None
-    """The limit of cached bytes, if one is set."""
 
     @property
     def is_complete(self) -> bool:
@@ -125,12 +167,12 @@ class ProofProcessingResult(Struct):
 
     @property
     def stopped_at(self) -> Cursor | None:
-        """The first key that was not dealt with."""
+        """The first key that was not processed."""
         return self.turn.stopped_at
 
     @property
     def cursor(self) -> Cursor | None:
-        """The key that the next pass begins with: the first that was not dealt with, or the one after it."""
+        """The key that the next pass begins with: the first that was not processed, or the one after it."""
         return self.turn.cursor
 
     @property

@@ -14,14 +14,13 @@ depend on them. Three changes need a migration:
 from collections import Counter
 from collections.abc import Mapping
 
-from relaycast_pallets.subscriber.counted_nodes import uses_of, with_uses, without_uses
 from relaycast_pallets.subscriber.node_cache import marked_placements
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.policies import Policies
-from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
 from relaycast_pallets.subscriber.storage import SubscriberStorage
-from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_pallets.subscriber.told_keys import migrate_delivered
+from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscribedPaths
+from relaycast_pallets.subscriber.variants.deletions import migrate_delivered
+from relaycast_pallets.subscriber.variants.metered_state import uses_of, with_uses, without_uses
 from relaycast_xcm.primitives import ParaId, Weight
 
 Nodes = dict[bytes, bytes]
@@ -38,8 +37,8 @@ def migrate(subscriber: Subscriber, before: Policies) -> Weight:
     """
     storage, after = subscriber.storage, subscriber.policies
     accesses = _migrate_nodes(storage, before, after) if _moves_nodes(before, after) else 0
-    told_before, tells = before.deletion.tells, after.deletion.tells
-    accesses += migrate_delivered(storage, told_before=told_before, tells=tells)
+    notified_before, notifies = before.deletion.notifies, after.deletion.notifies
+    accesses += migrate_delivered(storage, notified_before=notified_before, notifies=notifies)
     if after.root_commit.keeps_updates and not before.root_commit.keeps_updates:
         accesses += _forget_roots(storage)
     return subscriber.config.db_weight.reads_writes(accesses, accesses)
@@ -79,12 +78,12 @@ def _migrate_nodes(storage: SubscriberStorage, before: Policies, after: Policies
 def _dealt_with(storage: SubscriberStorage, para_id: ParaId) -> Groups | None:
     """Return which keys were dealt with against which root, ``None`` where no root is remembered of the publisher."""
     keys = storage.subscribed_keys.get(para_id) or ()
-    root, bases = storage.previous_roots().get(para_id), storage.bases(para_id, keys)
-    if root is None and bases is None:
+    root, processed = storage.previous_roots().get(para_id), storage.processed_roots(para_id, keys)
+    if root is None and processed is None:
         return None
     by_root: dict[bytes, list[SubscribedKey]] = {}
     for key in keys:
-        base = root if bases is None else bases.get(key, root)
+        base = root if processed is None else processed.get(key, root)
         if base is not None:
             by_root.setdefault(base, []).append(key)
     return [(SubscribedPaths.of(group), base) for base, group in by_root.items()]

@@ -1,0 +1,1 @@
+"""What is no law of the subscriber: limits, deletions that are reported, other meterings, and the drafts' mistakes."""
