@@ -14,10 +14,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import accumulate, chain
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from relaycast_ledger.record_fields import Last, Sum, Total, later, merged_totals
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import PublisherView
@@ -50,6 +52,7 @@ class NodeTotals(Struct, frozen=True):
 
 
 NONE = NodeTotals()
+NodeSum = Annotated[NodeTotals, Total()]
 
 
 class Ending(Enum):
@@ -76,56 +79,56 @@ class PublisherAccount(Struct, frozen=True, kw_only=True):
     """
 
     publisher: ParaId
-    ending: Ending = Ending.UNCHANGED
-    keys: int = 0
+    ending: Annotated[Ending, Total(add=later)] = Ending.UNCHANGED
+    keys: Last = 0
     """Keys that are subscribed to."""
 
-    keys_walked: int = 0
+    keys_walked: Sum = 0
     """Keys that were dealt with in this block, changed or not."""
 
-    keys_changed: int = 0
+    keys_changed: Sum = 0
     """Keys with a new value in this block."""
 
-    callbacks: int = 0
+    callbacks: Sum = 0
     """Values that were handed on."""
 
-    top: NodeTotals = NONE
+    top: NodeSum = NONE
     """The relay chain's top trie, on the way to the child root."""
 
-    new: NodeTotals = NONE
+    new: NodeSum = NONE
     """Nodes where the old trie, as far as the pass compares with one, has none at that prefix."""
 
-    changed: NodeTotals = NONE
+    changed: NodeSum = NONE
     """Nodes that stand in for another one at the same prefix."""
 
-    unseen: NodeTotals = NONE
+    unseen: NodeSum = NONE
     """Nodes where the old trie cannot be seen: what was there, or above, is not in the node cache."""
 
-    value: NodeTotals = NONE
+    value: NodeSum = NONE
     """External values; a value of at most 32 bytes is inside its node."""
 
-    cached: NodeTotals = NONE
+    cached: NodeSum = NONE
     """Nodes of the new and of the old trie that were read from the node cache."""
 
-    pruned_unchanged: NodeTotals = NONE
+    pruned_unchanged: NodeSum = NONE
     """Collected, and nothing below had moved."""
 
-    pruned_cached: NodeTotals = NONE
+    pruned_cached: NodeSum = NONE
     """Collected and read from the node cache instead."""
 
-    pruned_beyond_budget: NodeTotals = NONE
+    pruned_beyond_budget: NodeSum = NONE
     """Collected, and the budget ended before it was read."""
 
-    pruned_disabled: NodeTotals = NONE
+    pruned_disabled: NodeSum = NONE
     """Collected before it was known that a path is too deep."""
 
-    uncacheable: NodeTotals = NONE
+    uncacheable: NodeSum = NONE
     """Nodes that the cache policy does not keep."""
 
-    sibling_bytes: int = 0
+    sibling_bytes: Sum = 0
     """Bytes of child references that lead to no subscribed key."""
 
-    consumed: Weight = Weight.ZERO
+    consumed: Annotated[Weight, Total()] = Weight.ZERO
     """What the meter charged for its reads: picoseconds, and bytes."""
 
     @property
@@ -149,26 +152,11 @@ class PublisherAccount(Struct, frozen=True, kw_only=True):
         changed = f"{self.keys_changed} of {self.keys} keys changed"
         return f"<PublisherAccount {self.publisher} {self.ending.value}: {changed}, {causes}>"
 
-    def and_then(self, later: "PublisherAccount") -> "PublisherAccount":
+    def and_then(self, after: "PublisherAccount") -> "PublisherAccount":
         """Return the account of several blocks, with the keys and the ending of the last of them."""
-        figures: dict[str, Any] = {name: getattr(self, name) + getattr(later, name) for name in (*TOTALS, *COUNTS)}
-        consumed = self.consumed + later.consumed
-        return PublisherAccount(
-            publisher=self.publisher, ending=later.ending, keys=later.keys, consumed=consumed, **figures
-        )
-
-    def columns(self) -> dict[str, int | str]:
-        """Return the account as a flat row."""
-        row: dict[str, int | str] = {"publisher": int(self.publisher), "ending": self.ending.value, "keys": self.keys}
-        row.update({name: getattr(self, name) for name in COUNTS})
-        row.update(ref_time=self.consumed.ref_time, proof_size=self.consumed.proof_size)
-        for name in TOTALS:
-            totals: NodeTotals = getattr(self, name)
-            row[f"{name}_nodes"], row[f"{name}_bytes"] = totals.nodes, totals.node_bytes
-        return row
+        return replace(self, **merged_totals(self, after))
 
 
-COUNTS = ("keys_walked", "keys_changed", "callbacks", "sibling_bytes")
 IN_THE_PROOF = ("top", "new", "changed", "unseen", "value")
 PRUNED = ("pruned_unchanged", "pruned_cached", "pruned_beyond_budget", "pruned_disabled")
 TOTALS = (*IN_THE_PROOF, "cached", *PRUNED, "uncacheable")
@@ -269,6 +257,11 @@ class BlockAccount(Struct, frozen=True):
     def pruned(self) -> NodeTotals:
         """What was collected beside it."""
         return sum((account.pruned for account in self.publishers), self.pruned_unsubscribed)
+
+    @property
+    def by_cause(self) -> tuple[int, ...]:
+        """Bytes of the proof that all publishers took, in the order of ``IN_THE_PROOF``."""
+        return tuple(sum(getattr(it, cause).node_bytes for it in self.publishers) for cause in IN_THE_PROOF)
 
     def __repr__(self) -> str:
         sizes = f"{self.proof.node_bytes:,} bytes, {self.static.node_bytes:,} of them static"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from relaycast_ledger.arrow_columns import column
 from relaycast_ledger.records import BlockRecord
 from relaycast_ledger.run_statistics import Points, SubscriberTally, Tally
-from relaycast_ledger.run_tables import NUMBER, TABLES, RunTables, TableRows, batch_of
+from relaycast_ledger.run_tables import TABLES, RunTables, TableRows
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import CheckpointRefused
@@ -105,7 +105,7 @@ def _joined(
     name: str, made: Sequence[Mapping[str, pa.RecordBatch]], blocks: Sequence[tuple[BlockPlace, int]]
 ) -> pa.RecordBatch:
     """Return the rows of a table in the order of the blocks that they are of, each with the number of its part."""
-    batches = [rows[name] if name in rows else batch_of(name, []) for rows in made]
+    batches = [rows[name] if name in rows else TABLES[name].batch([]) for rows in made]
     upto = list(accumulate(map(len, batches)))
     begun = [0, *upto[:-1]]
     taken = array("q")
@@ -115,7 +115,7 @@ def _joined(
         begun[number] = end
     if begun != upto:
         raise CheckpointRefused(f"a part of the table {name}: got {sum(map(len, batches))} rows, expected {len(taken)}")
-    return pa.concat_batches(batches).take(column(NUMBER, taken))
+    return pa.concat_batches(batches).take(column(pa.int64(), taken))
 
 
 def encode_part(part: RunPart) -> bytes:
@@ -135,7 +135,7 @@ def _read(name: str, given: Sequence[bytes]) -> pa.RecordBatch:
     if name not in TABLES:
         raise CheckpointRefused(f"a part of a run: got the table {name!r}, expected one of {', '.join(TABLES)}")
     try:
-        batch = pa.concat_batches([pa.ipc.read_record_batch(pa.py_buffer(data), TABLES[name]) for data in given])
+        batch = pa.concat_batches([pa.ipc.read_record_batch(pa.py_buffer(data), TABLES[name].schema) for data in given])
         batch.validate(full=True)
     except (pa.ArrowInvalid, OSError) as error:
         raise CheckpointRefused(f"a part of the table {name}: {error}") from error

@@ -8,7 +8,6 @@ from ledger.watched import Watched
 from relaycast_collator import BlockBuilt, Header
 from relaycast_ledger.outcome import spread
 from relaycast_ledger.pov import ZSTD_PREFIX, PovSize, block_data, compressed, pov_size
-from relaycast_ledger.records import pov_by_cause
 from relaycast_ledger.run_statistics import SubscriberTally
 from relaycast_trie import CompactProof, StorageProof
 from relaycast_trie.scale import ScaleReader
@@ -75,7 +74,7 @@ def test_messages_are_carried_in_full_or_as_hashes() -> None:
 def test_causes_add_up_to_the_block() -> None:
     for record in run(reading(count=30, size=900), 5):
         assert record.pov is not None
-        assert sum(pov_by_cause(record, record.pov).values()) == record.pov.pov_bytes
+        assert sum(record.pov_by_cause.values()) == record.pov.pov_bytes
 
 
 def test_a_block_is_oversize_when_its_compressed_pov_exceeds_the_limit() -> None:
