@@ -28,8 +28,8 @@ from relaycast_collator.facts import (
 from relaycast_collator.guest_table import GuestsDump, GuestTable
 from relaycast_collator.guests import Guest
 from relaycast_collator.header import Header
-from relaycast_collator.inbound import MODELLED_SENDER, InboundBook, InboundDump, Traffic, by_sender
-from relaycast_collator.outbox import Outbox, Publication, PublicationDump, SentMessage
+from relaycast_collator.inbound import MODELLED_SENDER, InboundState, InboundTracker, Traffic, by_sender
+from relaycast_collator.outbox import Publication, SentMessage
 from relaycast_collator.parachain import Parachain, ParachainDump
 from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain, RelayChainDump
 from relaycast_collator.upgrades import ParachainUpgrade, RelayUpgrade
@@ -48,21 +48,8 @@ from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Count, Dump, DumpRow, Version, refusing
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 
-
-class SentDump(DumpRow, frozen=True):
-    """What the blocks of a parachain sent in the last tick: messages, and the publications in each."""
-
-    para_id: U32
-    blocks: list[list[list[PublicationDump]]]
-
-    @classmethod
-    def of(cls, para_id: ParaId, blocks: Iterable[Iterable[SentMessage]]) -> "SentDump":
-        """Put away what a parachain's blocks sent."""
-        return cls(int(para_id), [[[it.dump() for it in one.publications] for one in sent] for sent in blocks])
-
-    def messages(self, outbox: Outbox) -> list[list[SentMessage]]:
-        """Return the messages of each block as the parachain's ``outbox`` made them."""
-        return [[outbox.message_of([Publication.of_dump(it) for it in one]) for one in sent] for sent in self.blocks]
+SentRow = tuple[ParaId, list[list[tuple[Publication, ...]]]]
+"""What the blocks of a parachain sent in the last tick: messages, and the publications in each."""
 
 
 class ChainsDump(Dump, frozen=True):
@@ -72,8 +59,8 @@ class ChainsDump(Dump, frozen=True):
     tick: Count
     relay_chain: RelayChainDump
     parachains: list[ParachainDump]
-    inbound: list[InboundDump]
-    sent: list[SentDump]
+    inbound: list[InboundState]
+    sent: list[SentRow]
     guests: GuestsDump | UnsetType = UNSET
     """Absent where there are none."""
 
@@ -83,7 +70,7 @@ class BuiltElsewhere(DumpRow, frozen=True):
 
     para_id: U32
     head: bytes
-    inbound: InboundDump
+    inbound: InboundState
 
 
 class UpgradeBook:
@@ -224,7 +211,7 @@ class Chains:
         self.parachains: dict[ParaId, Parachain] = {}
         self.upgrades = UpgradeBook(self.relay_chain, self.parachains)
         self.collators: dict[ParaId, Collator] = {}
-        self._inbound = InboundBook()
+        self._inbound = InboundTracker()
         self.guests = GuestTable(self.relay_chain, self._inbound)
         self.traffic: dict[ParaId, Traffic] = {}
         """What arrives for a parachain in a relay block: blocks that are built on it can take it."""
@@ -295,7 +282,8 @@ class Chains:
         parachain.join(self.relay_chain.join(known), relay_block=newest)
         parachain.tick = self.tick + 1
         self.parachains[known] = parachain
-        self.paces[known], self._inbound.joined[known] = pace, newest
+        self.paces[known] = pace
+        self._inbound.join(known, newest)
         self.collators[known] = Collator(parachain, self.relay_chain, max_pov_size=max_pov_size, tamper=tamper)
         return parachain
 
@@ -310,7 +298,8 @@ class Chains:
         self.relay_chain.configure()
         guest.state.engine = self.trie_engine
         self.guests[known] = guest
-        self.paces[known], self._inbound.joined[known] = pace, self.relay_chain.head.number
+        self.paces[known] = pace
+        self._inbound.join(known, self.relay_chain.head.number)
 
     def offboard(self, para_id: int) -> None:
         """Let a parachain go: it builds no more blocks, and the next relay block removes all that it published."""
@@ -321,9 +310,8 @@ class Chains:
             del self.parachains[self._known(para_id).para_id]
             del self.collators[leaving]
         del self.paces[leaving]
-        self._inbound.forget(leaving)
-        for loaded in (self.traffic, self.senders, self._sent):
-            loaded.pop(leaving, None)
+        for known in (self._inbound, self.traffic, self.senders, self._sent):
+            known.pop(leaving, None)
         self._leaving.add(leaving)
         self.call(lambda: self.relay_chain.offboard(leaving), declared=Weight.ZERO)
         self._tell(ParachainLeft(self.tick, leaving))
@@ -388,13 +376,13 @@ class Chains:
 
     def built(self, para_id: ParaId) -> BuiltElsewhere:
         """Return where a parachain stands after a tick, for chains that ``take_over``."""
-        return BuiltElsewhere(int(para_id), self.parachains[para_id].head.encode(), self._inbound.dump(para_id))
+        return BuiltElsewhere(int(para_id), self.parachains[para_id].head.encode(), self._inbound[para_id])
 
     def take_over(self, built: BuiltElsewhere) -> None:
         """Let a parachain of ``elsewhere`` stand where it stands in the chains that built its blocks in this tick."""
         para_id = ParaId(built.para_id)
         self.parachains[para_id].head = Header.decode(built.head)
-        self._inbound.load(para_id, built.inbound)
+        self._inbound[para_id] = built.inbound
 
     @property
     def waiting_calls(self) -> tuple[Call, ...]:
@@ -413,8 +401,11 @@ class Chains:
             tick=self.tick,
             relay_chain=self.relay_chain.dump(),
             parachains=[chain.dump() for chain in self.parachains.values()],
-            inbound=list(map(self._inbound.dump, self.parachains)),
-            sent=[SentDump.of(para_id, blocks) for para_id, blocks in self._sent.items()],
+            inbound=[self._inbound[para_id] for para_id in self.parachains],
+            sent=[
+                (para_id, [[one.publications for one in sent] for sent in blocks])
+                for para_id, blocks in self._sent.items()
+            ],
             guests=self.guests.dump(),
         )
 
@@ -431,10 +422,13 @@ class Chains:
         self.relay_chain.load(dump.relay_chain)
         for parachain, its_dump, inbound in zip(self.parachains.values(), dump.parachains, dump.inbound, strict=True):
             parachain.load(its_dump)
-            self._inbound.load(parachain.para_id, inbound)
+            self._inbound[parachain.para_id] = inbound
         self.guests.load(dump.guests)
         with refusing("messages under way"):
-            self._sent = {ParaId(it.para_id): it.messages(self._known(it.para_id).outbox) for it in dump.sent}
+            self._sent = {}
+            for para_id, blocks in dump.sent:
+                outbox = self._known(para_id).outbox
+                self._sent[para_id] = [list(map(outbox.message_of, sent)) for sent in blocks]
         self.tick = dump.tick
         self._calls = list(calls)
         self._facts.clear()
@@ -526,7 +520,7 @@ class Chains:
             sum(messages.full_bytes for messages in kinds),
             sum(messages.hashed_bytes for messages in kinds),
             sum(len(message.data) for messages in left for message in messages),
-            self._inbound.refused_bytes.get(parachain.para_id, 0),
+            self._inbound[parachain.para_id].refused_bytes,
         )
 
     def _tell(self, fact: Fact) -> None:

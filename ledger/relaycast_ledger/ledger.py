@@ -37,7 +37,7 @@ from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProces
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_trie import RootMismatch, blake2_256
 from relaycast_xcm import ParaId
-from relaycast_xcm.checkpoint import U32, VERSION, Count, Dump, DumpRow, Version
+from relaycast_xcm.checkpoint import VERSION, Count, Dump, Version
 
 DISPATCH_FAILED = b"\x00\x01"
 """What a result begins with where the call of an extrinsic failed: ``ApplyExtrinsicResult`` in SCALE."""
@@ -55,27 +55,16 @@ class Accounts(Enum):
     """By key, and of each node what it is for."""
 
 
-class PicturesDump(DumpRow, frozen=True):
-    """How many blocks of a subscriber still come with a picture."""
-
-    subscriber: U32
-    left: Count
-
-
-class FirstDeliveryDump(DumpRow, frozen=True):
-    """A subscriber whose first delivery began, and whether it is over."""
-
-    subscriber: U32
-    is_over: bool
-
-
 class LedgerDump(Dump, frozen=True):
     """What records and checks of later blocks follow from; not what was recorded and found before."""
 
     version: Version
-    pictures: list[PicturesDump]
+    pictures: list[tuple[ParaId, Count]]
+    """How many blocks of a subscriber still come with a picture."""
+
     deliveries: DeliveriesDump
-    first_deliveries: list[FirstDeliveryDump] = field(default_factory=list)
+    first_deliveries: list[tuple[ParaId, bool]] = field(default_factory=list)
+    """Subscribers whose first delivery began, and whether it is over."""
 
 
 class Ledger:
@@ -168,15 +157,14 @@ class Ledger:
 
     def dump(self) -> LedgerDump:
         """Return what a ledger needs that goes on from here, as data."""
-        pictures = [PicturesDump(int(subscriber), left) for subscriber, left in sorted(self.pictures.items()) if left]
-        first = [FirstDeliveryDump(int(reader), is_over) for reader, is_over in sorted(self._is_steady.items())]
-        return LedgerDump(VERSION, pictures, self.deliveries.dump(), first)
+        pictures = [(subscriber, left) for subscriber, left in sorted(self.pictures.items()) if left]
+        return LedgerDump(VERSION, pictures, self.deliveries.dump(), sorted(self._is_steady.items()))
 
     def load(self, dump: LedgerDump) -> None:
         """Go on where another ledger was put away; raises ``CheckpointRefused``. Accounts are kept as before."""
         self.deliveries.load(dump.deliveries)
-        self.pictures = Counter({ParaId(it.subscriber): it.left for it in dump.pictures})
-        self._is_steady = {ParaId(it.subscriber): it.is_over for it in dump.first_deliveries}
+        self.pictures = Counter(dict(dump.pictures))
+        self._is_steady = dict(dump.first_deliveries)
 
     def _note_built(self, fact: BlockBuilt) -> None:
         block, parachain = fact.block, self.chains.parachains[fact.para_id]

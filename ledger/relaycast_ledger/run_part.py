@@ -5,20 +5,17 @@ would have written. A part travels as bytes; bytes that are no part are refused.
 """
 
 from array import array
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
 
 from relaycast_ledger.arrow_columns import column
 from relaycast_ledger.records import BlockRecord
-from relaycast_ledger.run_statistics import Points, SubscriberTally, Tally
+from relaycast_ledger.run_statistics import SubscriberTally, Tally
 from relaycast_ledger.run_tables import TABLES, RunTables, TableRows
-from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import CheckpointRefused
 
 ROWS_A_BATCH = 1 << 14
@@ -118,19 +115,6 @@ def _joined(
     return pa.concat_batches(batches).take(column(pa.int64(), taken))
 
 
-def encode_part(part: RunPart) -> bytes:
-    """Return a part as bytes."""
-    return _ENCODER.encode(part)
-
-
-def decode_part(data: bytes) -> RunPart:
-    """Return what ``encode_part`` was given; raises ``CheckpointRefused``."""
-    try:
-        return _DECODER.decode(data)
-    except msgspec.DecodeError as error:
-        raise CheckpointRefused(str(error)) from error
-
-
 def _read(name: str, given: Sequence[bytes]) -> pa.RecordBatch:
     if name not in TABLES:
         raise CheckpointRefused(f"a part of a run: got the table {name!r}, expected one of {', '.join(TABLES)}")
@@ -140,27 +124,3 @@ def _read(name: str, given: Sequence[bytes]) -> pa.RecordBatch:
     except (pa.ArrowInvalid, OSError) as error:
         raise CheckpointRefused(f"a part of the table {name}: {error}") from error
     return batch
-
-
-def _plainly(value: object) -> object:
-    if isinstance(value, ParaId):
-        return int(value)
-    if isinstance(value, SubscribedKey):
-        return bytes(value)
-    if isinstance(value, Points):
-        return value.dump()
-    raise TypeError(f"a part of a run holds {type(value).__name__}, which has no bytes here")
-
-
-def _by_name(kind: type, value: Any) -> object:
-    if kind is Points:
-        return Points.of_dump(value)
-    if get_origin(kind) is Counter:
-        return Counter(msgspec.convert(value, dict[get_args(kind)[0], int]))  # type: ignore[misc]
-    if kind in (ParaId, SubscribedKey):
-        return kind(value)
-    raise TypeError(f"a part of a run holds {kind.__name__}, which has no bytes here")
-
-
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=_plainly)
-_DECODER = msgspec.msgpack.Decoder(RunPart, dec_hook=_by_name)

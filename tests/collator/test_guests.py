@@ -29,7 +29,7 @@ from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
 from relaycast_trie.scale import encode_bytes, encode_u64
 from relaycast_xcm import ParaId, Publish
-from relaycast_xcm.checkpoint import CheckpointRefused
+from relaycast_xcm.checkpoint import CheckpointRefused, decoded, encoded
 from relaycast_xcm.instructions import SetTopic
 from relaycast_xcm.message import encode_versioned_xcm
 from relaycast_xcm.ump import POLKADOT_LIMITS
@@ -128,7 +128,7 @@ def test_what_a_guest_sends_to_another_parachain_arrives_where_a_channel_is_open
     made.step()
     again = chains(HandMadeGuest(GUEST))
     again.add_guest(HandMadeGuest(OTHER_GUEST))
-    again.load(msgspec.msgpack.decode(msgspec.msgpack.encode(made.dump()), type=ChainsDump))
+    again.load(decoded(encoded(made.dump()), ChainsDump))
     for network in (made, again):
         facts = passed(network, 3)
         assert not of_kind(facts, GuestRefusedBlock)
@@ -216,12 +216,12 @@ def test_chains_with_guests_go_on_from_a_dump_as_if_nothing_had_been() -> None:
         guest.submit(SEND + b"message %d" % number)
         made.step()
     guest.submit(b"waits")
-    data = msgspec.msgpack.encode(made.dump())
+    data = encoded(made.dump())
 
     again, loaded = prepared()
     again.traffic[GUEST] = made.traffic[GUEST]
-    again.load(msgspec.msgpack.decode(data, type=ChainsDump))
-    assert msgspec.msgpack.encode(again.dump()) == data
+    again.load(decoded(data, ChainsDump))
+    assert encoded(again.dump()) == data
     assert loaded.head == guest.head
     expected = [fact.block for fact in of_kind(passed(made, 3), GuestBuilt)]
     assert [fact.block for fact in of_kind(passed(again, 3), GuestBuilt)] == expected

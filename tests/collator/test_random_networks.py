@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from relaycast_pallets.subscriber import policies as policy
 from relaycast_pallets.subscriber.errors import NoCachedNodes, PublisherRootNotFound
 from relaycast_trie import blake2_256
 from relaycast_xcm import ParaId
+from relaycast_xcm.checkpoint import decoded, encoded
 
 SYSTEM = ParaId(1_000)
 PUBLISHERS = (SYSTEM, PUBLISHER)
@@ -163,7 +163,7 @@ class RandomNetwork:
     def twin(self) -> "RandomNetwork":
         """Return another network of the plan that stands where this one stands."""
         other = RandomNetwork(self.plan)
-        other.chains.load(msgspec.msgpack.decode(msgspec.msgpack.encode(self.chains.dump()), type=ChainsDump))
+        other.chains.load(decoded(encoded(self.chains.dump()), ChainsDump))
         return other
 
     def tick(self, happens: tuple[Step, ...]) -> list[Fact]:
@@ -231,4 +231,4 @@ def test_networks_with_three_kinds_of_trouble(plan: Plan) -> None:
             assert outcomes(twin.tick(happens)) == outcomes(facts)
     assert twin is not None
     event("delivered" if network.reader.kept.values else "nothing delivered")
-    assert msgspec.msgpack.encode(twin.chains.dump()) == msgspec.msgpack.encode(network.chains.dump())
+    assert encoded(twin.chains.dump()) == encoded(network.chains.dump())

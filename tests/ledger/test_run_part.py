@@ -22,12 +22,10 @@ from relaycast_ledger.run_part import (
     RunPart,
     add_part,
     add_parts,
-    decode_part,
-    encode_part,
 )
 from relaycast_ledger.run_statistics import SubscriberTally, Tally
 from relaycast_ledger.run_tables import RunTables, TableRows
-from relaycast_xcm.checkpoint import CheckpointRefused
+from relaycast_xcm.checkpoint import CheckpointRefused, decoded, encoded
 from searches import examples
 from spark.scenarios import MARKET, SCARCE, UPGRADED
 
@@ -86,7 +84,7 @@ def part_of(records: Sequence[BlockRecord]) -> RunPart:
     making = PartInTheMaking(TableRows(by_key=True))
     for record in records:
         making.add(record)
-    return decode_part(encode_part(making.take()))
+    return decoded(encoded(making.take()), RunPart)
 
 
 def with_types(value: Any) -> Any:
@@ -162,8 +160,8 @@ def test_equal_blocks_give_equal_bytes() -> None:
     for it in making:
         for record in records_of("scarce")[5]:
             it.add(record)
-    once, again = (encode_part(it.take()) for it in making)
-    assert once == again == encode_part(decode_part(once))
+    once, again = (encoded(it.take()) for it in making)
+    assert once == again == encoded(decoded(once, RunPart))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +175,7 @@ def test_equal_blocks_give_equal_bytes() -> None:
 )
 def test_what_is_no_part_is_refused(data: bytes, why: str) -> None:
     with pytest.raises(CheckpointRefused, match=why):
-        decode_part(data)
+        decoded(data, RunPart)
 
 
 def test_rows_that_are_none_are_refused() -> None:
@@ -197,32 +195,32 @@ def test_points_that_are_not_whole_are_refused() -> None:
     (score,) = part.tallies.values()
     score.points._numbers.append(1)
     with pytest.raises(CheckpointRefused, match="points of a chart are not whole"):
-        decode_part(encode_part(part))
+        decoded(encoded(part), RunPart)
 
 
 @pytest.mark.parametrize("points", [[[1 << 63], [], [0]], [b"", b""], [b"1", b"", bytes(8)]])
 def test_points_that_are_none_are_refused(points: object) -> None:
     with pytest.raises(CheckpointRefused):
-        decode_part(forged(points=points))
+        decoded(forged(points=points), RunPart)
 
 
 def test_a_count_that_is_none_is_refused() -> None:
     with pytest.raises(CheckpointRefused, match="Expected `int`"):
-        decode_part(forged(latencies={1: "b"}))
+        decoded(forged(latencies={1: "b"}), RunPart)
 
 
 def forged(**members: object) -> bytes:
     """Return a part with a score that holds something else."""
-    whole = msgspec.msgpack.decode(encode_part(part_of(records_of("scarce")[5])), strict=False)
+    whole = msgspec.msgpack.decode(encoded(part_of(records_of("scarce")[5])), strict=False)
     (score,) = whole["tallies"].values()
     score.update(members)
     return msgspec.msgpack.encode(whole)
 
 
 def test_a_parachain_that_is_none_is_refused() -> None:
-    forged = encode_part(part_of(records_of("scarce")[5])).replace(b"\xa9publisher\xcd\x07\xd0", b"\xa9publisher\xff")
+    forged = encoded(part_of(records_of("scarce")[5])).replace(b"\xa9publisher\xcd\x07\xd0", b"\xa9publisher\xff")
     with pytest.raises(CheckpointRefused, match="u32"):
-        decode_part(forged)
+        decoded(forged, RunPart)
 
 
 def test_a_part_with_other_rows_than_it_says_is_refused() -> None:

@@ -15,7 +15,7 @@ from relaycast_collator import Pace
 from relaycast_collator.upgrades import ParachainUpgrade
 from relaycast_ledger import Accounts, BlockRecord, KeyEnding
 from relaycast_ledger.event_lines import EventLines
-from relaycast_ledger.run_part import PartInTheMaking, decode_part, encode_part
+from relaycast_ledger.run_part import PartInTheMaking, RunPart
 from relaycast_ledger.run_statistics import Tally
 from relaycast_ledger.run_tables import RunTables, TableRows
 from relaycast_pallets import DataDeleted, Origin, Policies, SubscriberConfig
@@ -23,6 +23,7 @@ from relaycast_pallets.subscriber.policies import Silent, Told
 from relaycast_pallets.subscriber.publisher_pass import PublisherPass
 from relaycast_pallets.subscriber.subscription import Subscriptions
 from relaycast_xcm import Weight
+from relaycast_xcm.checkpoint import decoded, encoded
 
 PACES = [Pace(), Pace(cores=2), Pace(cores=3, relay_blocks=2, relay_parent_offset=3)]
 
@@ -181,7 +182,7 @@ def test_told_deletions_survive_the_way_from_a_worker() -> None:
     for record in records:
         part.add(record)
     told = part.take()
-    come = decode_part(encode_part(told))
+    come = decoded(encoded(told), RunPart)
     assert come == told
     assert come.batches()["deliveries"].num_rows == sum(len(it.deletions) + len(it.deliveries) for it in records)
     assert come.tallies[SUBSCRIBER].deletions == sum(len(it.deletions) for it in records)

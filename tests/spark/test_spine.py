@@ -9,14 +9,14 @@ import pytest
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import BatchSimulation
-from relaycast_ledger.run_part import decode_part
+from relaycast_ledger.run_part import RunPart
 from relaycast_ledger.run_statistics import SubscriberTally, Tally
 from relaycast_ledger.run_tables import RunTables
 from relaycast_ledger.segments.simulated import Advanced
 from relaycast_ledger.segments.spine import Segment, spine
 from relaycast_spark.tables import REPLAYED, Row
 from relaycast_trie import node_codec
-from relaycast_xcm.checkpoint import CheckpointRefused
+from relaycast_xcm.checkpoint import CheckpointRefused, decoded
 from spark.scenarios import (
     MARKET,
     SCARCE,
@@ -57,7 +57,7 @@ def _as_table(rows: list[Row]) -> tuple[list[Row], dict[str, list[Row]], dict[in
     tables, tally = dict[str, list[Row]](), Tally()
     for row in table:
         if (told := row.pop("told")) is not None:
-            part = decode_part(told)
+            part = decoded(told, RunPart)
             for name, batch in part.batches().items():
                 tables.setdefault(name, []).extend(batch.to_pylist())
             for para_id, score in part.tallies.items():
@@ -138,7 +138,7 @@ def test_what_is_told_comes_back_from_the_rows(tmp_path: Path) -> None:
     table = pa.Table.from_pylist(replayed_at_once(SCARCE), REPLAYED).to_pylist()
     for row in table:
         records = batch.advance(row["block"]).records
-        assert decode_part(row["told"]) == batch.part.take()
+        assert decoded(row["told"], RunPart) == batch.part.take()
         assert [subscriber["para_id"] for subscriber in row["subscribers"]] == [it.para_id for it in records]
     with RunTables(tmp_path, "run", again.simulation.rows()) as tables:
         again.add_rows(table, tables)

@@ -27,9 +27,10 @@ from relaycast_ledger import Invariants
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
 from relaycast_ledger.records import VIOLATIONS_KEPT, Violation
-from relaycast_ledger.run_part import PartInTheMaking, add_parts, decode_part, encode_part
+from relaycast_ledger.run_part import PartInTheMaking, RunPart, add_parts
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm import ParaId
+from relaycast_xcm.checkpoint import decoded, encoded
 
 RELAY = 0
 """Whose lines those of the relay chain are: no parachain has this id."""
@@ -127,7 +128,7 @@ class ReaderShare:
             checked=checks.checked,
             violated=checks.violated,
             violations=[(it.invariant, it.tick, int(it.para_id), it.seen) for it in checks.violations],
-            part=b"" if self.tells_of_all or not self.ends_part(block) else encode_part(self.part.take()),
+            part=b"" if self.tells_of_all or not self.ends_part(block) else encoded(self.part.take()),
         )
 
     def ends_part(self, block: int) -> bool:
@@ -169,7 +170,7 @@ class Team:
             self.share.take_over([head for it in told[1:] for head in it.heads])
             self._tell(told, order, total)
             if self.share.ends_part(block):
-                parts = [self.share.part.take(), *(decode_part(it.part) for it in told[1:])]
+                parts = [self.share.part.take(), *(decoded(it.part, RunPart) for it in told[1:])]
                 add_parts(parts, order, simulation.tally, self.files.tables)
             if progress is not None:
                 progress(block)
