@@ -65,7 +65,7 @@ class ChainsDump(Dump, frozen=True):
     """Absent where there are none."""
 
 
-class BuiltElsewhere(DumpRow, frozen=True):
+class RemoteHead(DumpRow, frozen=True):
     """The head of a parachain, a header in SCALE, and what its new blocks took of messages."""
 
     para_id: U32
@@ -73,7 +73,7 @@ class BuiltElsewhere(DumpRow, frozen=True):
     inbound: InboundState
 
 
-class UpgradeBook:
+class UpgradeTracker:
     """Schedules upgrades of a relay chain and its parachains."""
 
     def __init__(self, relay_chain: RelayChain, parachains: Mapping[ParaId, Parachain]) -> None:
@@ -173,7 +173,7 @@ def _ensure_subscribable(
             )
 
 
-class Chains:
+class ChainSimulator:
     """A relay chain from ``genesis``, and parachains; everything follows from ``seed`` and the calls made.
 
     ``window`` is the number of relay blocks that proofs can be made from, at least 2: parachains build on the last but
@@ -209,7 +209,7 @@ class Chains:
             trie_engine=trie_engine,
         )
         self.parachains: dict[ParaId, Parachain] = {}
-        self.upgrades = UpgradeBook(self.relay_chain, self.parachains)
+        self.upgrades = UpgradeTracker(self.relay_chain, self.parachains)
         self.collators: dict[ParaId, Collator] = {}
         self._inbound = InboundTracker()
         self.guests = GuestTable(self.relay_chain, self._inbound)
@@ -221,7 +221,7 @@ class Chains:
 
         self.paces: dict[ParaId, Pace] = {}
         self.elsewhere: Collection[ParaId] = ()
-        """Parachains that send no messages and whose blocks another process builds: see ``take_over``."""
+        """Parachains that send no messages and whose blocks another process builds: see ``adopt``."""
 
         self.tick = 0
         self._leaving: set[ParaId] = set()
@@ -314,7 +314,7 @@ class Chains:
             known.pop(leaving, None)
         self._leaving.add(leaving)
         self.call(lambda: self.relay_chain.offboard(leaving), declared=Weight.ZERO)
-        self._tell(ParachainLeft(self.tick, leaving))
+        self._emit(ParachainLeft(self.tick, leaving))
 
     def register_publisher(self, para_id: int) -> None:
         """Register a public parachain with the next relay block, by a manager of its own who is given the deposit."""
@@ -356,7 +356,7 @@ class Chains:
     def step(self) -> list[Fact]:
         """Let one tick pass and return its facts in order. Listeners hear each fact as it happens."""
         self.tick += 1
-        self._tell(TickBegan(self.tick))
+        self._emit(TickBegan(self.tick))
         parents = tuple(self.relay_chain.blocks)
         self._deliver_messages()
         self._build_relay_block()
@@ -370,15 +370,15 @@ class Chains:
             pace = self.paces[para_id]
             for _ in range(pace.blocks_in(self.tick, para_id)):
                 parent = self._inbound.relay_parent(para_id, pace, parents)
-                self._tell(self.guests.build(para_id, parent, tick=self.tick))
+                self._emit(self.guests.build(para_id, parent, tick=self.tick))
         facts, self._facts = self._facts, []
         return facts
 
-    def built(self, para_id: ParaId) -> BuiltElsewhere:
-        """Return where a parachain stands after a tick, for chains that ``take_over``."""
-        return BuiltElsewhere(int(para_id), self.parachains[para_id].head.encode(), self._inbound[para_id])
+    def built(self, para_id: ParaId) -> RemoteHead:
+        """Return where a parachain stands after a tick, for chains that ``adopt``."""
+        return RemoteHead(int(para_id), self.parachains[para_id].head.encode(), self._inbound[para_id])
 
-    def take_over(self, built: BuiltElsewhere) -> None:
+    def adopt(self, built: RemoteHead) -> None:
         """Let a parachain of ``elsewhere`` stand where it stands in the chains that built its blocks in this tick."""
         para_id = ParaId(built.para_id)
         self.parachains[para_id].head = Header.decode(built.head)
@@ -461,16 +461,16 @@ class Chains:
         parent = self.relay_chain.head
         block = self.relay_chain.build_block(calls)
         self._leaving.clear()
-        self._tell(RelaySealed(self.tick, block, parent))
+        self._emit(RelaySealed(self.tick, block, parent))
 
     def _deliver_messages(self) -> None:
         for para_id, blocks in self._sent.items():
             for messages in blocks:
                 self.relay_chain.upward.receive(para_id, [message.data for message in messages])
-                self._tell(MessagesQueued(self.tick, para_id, tuple(messages)))
+                self._emit(MessagesQueued(self.tick, para_id, tuple(messages)))
         self._sent.clear()
         for fact in self.guests.deliver(tick=self.tick):
-            self._tell(fact)
+            self._emit(fact)
 
     def _take_messages(self, parachain: Parachain) -> None:
         upward, para_id = self.relay_chain.upward, parachain.para_id
@@ -489,7 +489,7 @@ class Chains:
         refused_bytes = self.relay_chain.receive(para_id, downward, shares)
         if refused_bytes:
             self._inbound.refuse(para_id, refused_bytes)
-            self._tell(MessagesRefused(self.tick, para_id, refused_bytes))
+            self._emit(MessagesRefused(self.tick, para_id, refused_bytes))
 
     def _build_parachain_block(self, para_id: ParaId, parent: RelayBlock, *, newest: RelayBlock) -> None:
         collator = self.collators[para_id]
@@ -502,11 +502,11 @@ class Chains:
             block = collator.build(collation)
         except Panic as panic:
             left = self._inbound_totals(parachain, newest)
-            self._tell(BlockPanicked(self.tick, para_id, parent, collation, head, str(panic), left, honest))
+            self._emit(BlockPanicked(self.tick, para_id, parent, collation, head, str(panic), left, honest))
         else:
             self._inbound.take(para_id, block.outcome.messages)
             left = self._inbound_totals(parachain, newest, block.inherent)
-            self._tell(BlockBuilt(self.tick, para_id, parent, collation, head, block, left, honest, subscribes))
+            self._emit(BlockBuilt(self.tick, para_id, parent, collation, head, block, left, honest, subscribes))
             self._take_messages(parachain)
 
     def _inbound_totals(
@@ -523,15 +523,14 @@ class Chains:
             self._inbound[parachain.para_id].refused_bytes,
         )
 
-    def _tell(self, fact: Fact) -> None:
+    def _emit(self, fact: Fact) -> None:
         self._facts.append(fact)
         for listener in self.listeners:
             listener(fact)
 
     def __repr__(self) -> str:
-        return (
-            f"<Chains at tick {self.tick}: {self.relay_chain!r}, {len(self.parachains) + len(self.guests)} parachains>"
-        )
+        parachains = len(self.parachains) + len(self.guests)
+        return f"<ChainSimulator at tick {self.tick}: {self.relay_chain!r}, {parachains} parachains>"
 
 
 def manager_of(publisher: ParaId) -> bytes:

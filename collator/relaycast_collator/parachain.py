@@ -16,7 +16,7 @@ from relaycast_collator.header import (
     modelled_seal,
     relay_parent_storage_root_item,
 )
-from relaycast_collator.kept_values import KeptRow, KeptValues, WantedRow, WeightRow
+from relaycast_collator.latest_values import KeptRow, LatestValues, WantedRow, WeightRow
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
 from relaycast_collator.upgrades import ParachainUpgrades
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
@@ -84,7 +84,7 @@ class ParachainBlock(Struct, frozen=True):
 
 
 class Parachain:
-    """One parachain; ``handler`` is its own code, ``KeptValues`` unless given.
+    """One parachain; ``handler`` is its own code, ``LatestValues`` unless given.
 
     ``tick`` is that of its next block; the network's clock sets it.
     """
@@ -101,7 +101,7 @@ class Parachain:
         trie_engine: Engine = "auto",
     ) -> None:
         self.para_id = para_id
-        self.kept = KeptValues()
+        self.kept = LatestValues()
         self.outbox = Outbox(limits=upward_limits, account=Location.parachain(para_id))
         self.state = State(window=2, engine=trie_engine)
         self.system = System(self.state)

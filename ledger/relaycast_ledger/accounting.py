@@ -347,7 +347,7 @@ Span = tuple[bytes, int, int, int]
 """The hash of a node or value, its depth in nibbles, and the range of keys whose paths lead through it."""
 
 
-class PublisherBook(Struct):
+class PublisherTracker(Struct):
     """``child_root`` is what the relay chain's top trie names.
 
     ``reached`` is false when a node on the way there was pruned.
@@ -566,7 +566,7 @@ def account_for(
     """
     given = by_hash(proof)
     nodes = by_hash(collected.nodes) if collected.recorded is None else collected.recorded
-    books = {para_id: PublisherBook(view, subscriber) for para_id, view in result.plan.views.items()}
+    books = {para_id: PublisherTracker(view, subscriber) for para_id, view in result.plan.views.items()}
     for change in result.changes:
         books[change.para_id].change = change
     pruned = {node_hash: len(data) for node_hash, data in nodes.items() if node_hash not in given}
@@ -591,13 +591,13 @@ def account_for(
         static,
         publishers,
         _total(pruned.values()),
-        tuple(chain.from_iterable(map(PublisherBook.key_accounts, books.values()))) if by_key else (),
-        tuple(chain.from_iterable(map(PublisherBook.node_uses, books.values()))) if by_node else (),
+        tuple(chain.from_iterable(map(PublisherTracker.key_accounts, books.values()))) if by_key else (),
+        tuple(chain.from_iterable(map(PublisherTracker.node_uses, books.values()))) if by_node else (),
     )
 
 
 def _follow_top(
-    books: Mapping[ParaId, PublisherBook], relay_root: bytes, nodes: Nodes, pruned: dict[bytes, int]
+    books: Mapping[ParaId, PublisherTracker], relay_root: bytes, nodes: Nodes, pruned: dict[bytes, int]
 ) -> dict[bytes, tuple[ParaId, int]]:
     """Find every publisher's child root and return whose way there each node is on, and how deep it stands.
 

@@ -86,7 +86,7 @@ class Deliveries:
         self._checked: dict[tuple[ParaId, ParaId], BlockNumber] = {}
         self._begun: dict[tuple[ParaId, ParaId], BlockNumber] = {}
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         """Note the way of publications to the relay chain."""
         match fact:
             case MessagesQueued(_, para_id, messages):

@@ -1,7 +1,7 @@
 """The ledger: it listens to chains and keeps a record of each subscriber block, deliveries, and invariants.
 
 Law: nothing that a chain does depends on it. Chains without a ledger build the same blocks; a ledger that only
-``follow``s for some blocks and then ``hear``s goes on as one that heard them all.
+``replay``s for some blocks and then ``on_fact``s goes on as one that heard them all.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from functools import partial
 
 from msgspec import field
 
-from relaycast_collator.chains import Chains
+from relaycast_collator.chains import ChainSimulator
 from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, GuestBuilt, GuestRefusedBlock
 from relaycast_collator.guests import ExtrinsicLeftOut, GuestBlock
 from relaycast_ledger.accounting import BlockAccount, account_for
@@ -75,7 +75,11 @@ class Ledger:
     """
 
     def __init__(
-        self, chains: Chains, *, accounts: Accounts = Accounts.NONE, pictures: Mapping[ParaId, int] | None = None
+        self,
+        chains: ChainSimulator,
+        *,
+        accounts: Accounts = Accounts.NONE,
+        pictures: Mapping[ParaId, int] | None = None,
     ) -> None:
         self.chains = chains
         self.accounts = accounts
@@ -100,18 +104,18 @@ class Ledger:
 
     def listen(self) -> None:
         """Hear every fact from now on, before those who listen later."""
-        self.chains.listeners.append(self.hear)
+        self.chains.listeners.append(self.on_fact)
 
     @contextmanager
-    def following(self) -> Iterator[None]:
-        """``follow`` for a while in place of hearing: no records, no checks."""
+    def replaying(self) -> Iterator[None]:
+        """``replay`` for a while in place of hearing: no records, no checks."""
         listeners = self.chains.listeners
-        place = listeners.index(self.hear)
-        listeners[place] = self.follow
+        place = listeners.index(self.on_fact)
+        listeners[place] = self.replay
         try:
             yield
         finally:
-            listeners[place] = self.hear
+            listeners[place] = self.on_fact
 
     def step(self) -> list[BlockRecord]:
         """Let one tick pass and return the records of its subscriber blocks, and of those that panicked."""
@@ -130,7 +134,7 @@ class Ledger:
         records, self._guest_records = self._guest_records, []
         return records
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         """Note a fact: record and check blocks."""
         match fact:
             case BlockBuilt():
@@ -141,9 +145,9 @@ class Ledger:
             case GuestBuilt() | GuestRefusedBlock():
                 self._note_guest(fact)
             case _:
-                self.deliveries.hear(fact)
+                self.deliveries.on_fact(fact)
 
-    def follow(self, fact: Fact) -> None:
+    def replay(self, fact: Fact) -> None:
         """Note of a fact only what records and checks of later blocks follow from."""
         if isinstance(fact, BlockBuilt):
             self._is_pictured(fact)
@@ -153,7 +157,7 @@ class Ledger:
                 self._follow_first_delivery(fact.para_id, deliveries)
             self._lost(fact)
         elif not isinstance(fact, BlockPanicked):
-            self.deliveries.hear(fact)
+            self.deliveries.on_fact(fact)
 
     def dump(self) -> LedgerDump:
         """Return what a ledger needs that goes on from here, as data."""

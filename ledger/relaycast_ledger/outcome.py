@@ -17,7 +17,7 @@ from relaycast_ledger.proof_picture import ProofPicture
 from relaycast_ledger.record_fields import Of, Sum, Total
 
 
-class Spread(Struct, frozen=True):
+class Percentiles(Struct, frozen=True):
     """Percentiles by nearest rank, and the sum.
 
     A run's percentiles are of the blocks after its warm-up, the sum is of all blocks.
@@ -87,10 +87,10 @@ class FullBlock(Struct, frozen=True, kw_only=True):
         return max(self.sent_bytes / self.max_pov_bytes, self.ref_time / self.max_ref_time)
 
 
-def spread(values: Sequence[int], *, after: int = 0) -> Spread:
+def percentiles(values: Sequence[int], *, after: int = 0) -> Percentiles:
     """Return the spread of ``values``, percentiles without the first ``after``; all zero when there are none."""
     ordered = sorted(values[after:])
-    return Spread(rank(ordered, 50), rank(ordered, 99), rank(ordered, 100), sum(values))
+    return Percentiles(rank(ordered, 50), rank(ordered, 99), rank(ordered, 100), sum(values))
 
 
 def latency(values: Iterable[int]) -> Latency:
@@ -111,7 +111,7 @@ def counted_latency(counts: Mapping[int, int]) -> Latency:
     return Latency(at(50), at(99), at(100))
 
 
-def share(sizes: Spread, allowed: int) -> Share:
+def share(sizes: Percentiles, allowed: int) -> Share:
     """Return sizes as parts of what is ``allowed``, to six places."""
     return Share(*(round(size / allowed, 6) for size in (sizes.p50, sizes.p99, sizes.max)))
 
@@ -229,17 +229,17 @@ class RuntimeOutcome(Struct, frozen=True, kw_only=True):
     refused_messages: int
     """Upward messages that failed on the relay chain."""
 
-    relay_proof_bytes: Spread
-    own_proof_bytes: Spread
+    relay_proof_bytes: Percentiles
+    own_proof_bytes: Percentiles
     """Nodes of its own state that a block reads and rewrites, in full."""
 
-    own_compact_bytes: Spread
+    own_compact_bytes: Percentiles
     """The same as the compact proof that a block carries."""
 
-    pov_bytes: Spread
+    pov_bytes: Percentiles
     """Everything that a block carries, before compression."""
 
-    compressed_bytes: Spread
+    compressed_bytes: Percentiles
     """The same as the relay chain gets it; it decides whether a block fits."""
 
     pov_share: Share
@@ -390,17 +390,17 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     """Publications whose value arrived, or was overtaken by a later one that did."""
 
     callbacks: int
-    proof_bytes: Spread
-    static_bytes: Spread
+    proof_bytes: Percentiles
+    static_bytes: Percentiles
     """Bytes of the proof for the keys that every parachain block proves, subscriptions or none."""
 
-    own_bytes: Spread
+    own_bytes: Percentiles
     """Beside the proof: nodes of the parachain's own state, the price of its node cache."""
 
-    pov_bytes: Spread
+    pov_bytes: Percentiles
     """Everything that a block carries, as SCALE ``ParachainBlockData``, before compression."""
 
-    compressed_bytes: Spread
+    compressed_bytes: Percentiles
     """The same as the relay chain gets it; it decides whether a block fits."""
 
     pov_share: Share
@@ -444,7 +444,7 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     """Callbacks with an entry that the subscriber had been told before."""
 
     incomplete_blocks: int
-    message_bytes: Spread
+    message_bytes: Percentiles
     """Messages that went before pub-sub in each block."""
 
     waiting_bytes_max: int

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from relaycast_ledger.arrow_columns import column
 from relaycast_ledger.records import BlockRecord
-from relaycast_ledger.run_statistics import SubscriberTally, Tally
+from relaycast_ledger.run_statistics import RunStatistics, SubscriberStatistics
 from relaycast_ledger.run_tables import TABLES, RunTables, TableRows
 from relaycast_xcm.checkpoint import CheckpointRefused
 
@@ -34,7 +34,7 @@ class RunPart(msgspec.Struct, frozen=True):
 
     rows: dict[str, list[bytes]]
     places: list[BlockPlace]
-    tallies: dict[int, SubscriberTally]
+    tallies: dict[int, SubscriberStatistics]
 
     def batches(self) -> dict[str, pa.RecordBatch]:
         """Return the rows by table; raises ``CheckpointRefused`` where they are none."""
@@ -49,7 +49,7 @@ class PartInTheMaking:
         self._begin()
 
     def _begin(self) -> None:
-        self._tally, self._places = Tally(tables=self._rows), list[BlockPlace]()
+        self._tally, self._places = RunStatistics(tables=self._rows), list[BlockPlace]()
         self._written: dict[str, list[bytes]] = {}
 
     def add(self, record: BlockRecord) -> None:
@@ -77,14 +77,14 @@ class PartInTheMaking:
         return {name: len(rows) for name, rows in self._rows.rows.items()}
 
 
-def add_part(part: RunPart, tally: Tally, tables: RunTables) -> None:
+def add_part(part: RunPart, tally: RunStatistics, tables: RunTables) -> None:
     """Count in a part whose blocks come after all that were counted."""
     tables.append(part.batches())
     for para_id, score in part.tallies.items():
         tally.of(para_id).extend(score)
 
 
-def add_parts(parts: Sequence[RunPart], order: Mapping[int, int], tally: Tally, tables: RunTables) -> None:
+def add_parts(parts: Sequence[RunPart], order: Mapping[int, int], tally: RunStatistics, tables: RunTables) -> None:
     """Count in parts of the same relay blocks; in each of these parachains come by their ``order``.
 
     Raises ``CheckpointRefused`` where a part has not the rows that it says it has.

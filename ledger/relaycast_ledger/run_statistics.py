@@ -17,17 +17,17 @@ from relaycast_ledger.outcome import (
     KeyCost,
     KeySums,
     Latency,
+    Percentiles,
     Point,
     PublisherCost,
     RuntimeOutcome,
     RuntimePoint,
-    Spread,
     Starvation,
     UnchargedRead,
     counted_latency,
+    percentiles,
     rank,
     share,
-    spread,
     starvation,
 )
 from relaycast_ledger.proof_picture import ProofPicture
@@ -170,7 +170,7 @@ Place = tuple[int, bytes]
 """A publisher and a key."""
 
 
-class KeyTally(Struct):
+class KeyStatistics(Struct):
     """The keys of one subscriber so far; bytes are there where accounts are kept by key."""
 
     sums: dict[Place, KeySums] = field(default_factory=dict)
@@ -195,7 +195,7 @@ class KeyTally(Struct):
             it.cached_bytes += account.cached.node_bytes
             it.pruned_bytes += account.pruned.node_bytes
 
-    def extend(self, later: "KeyTally") -> None:
+    def extend(self, later: "KeyStatistics") -> None:
         """Add the blocks of another tally, which come after these."""
         self.has_bytes |= later.has_bytes
         for (publisher, key), more in later.sums.items():
@@ -274,19 +274,21 @@ class GuestTally(Struct):
         ]
         return sorted(found, key=lambda it: (-it.proof_bytes, it.pallet, it.item))
 
-    def spread(self, name: str) -> Spread:
+    def percentiles(self, name: str) -> Percentiles:
         """Return the spread of one of the figures of ``RuntimePoint``."""
-        return spread([getattr(it, name) for it in self._points], after=self.warm_up_blocks)
+        return percentiles([getattr(it, name) for it in self._points], after=self.warm_up_blocks)
 
     def outcome(self, para_id: int, name: str, *, waiting: int) -> RuntimeOutcome:
         """Return the totals of all blocks; ``waiting`` is the number of extrinsics for later ones."""
-        sizes = {it: self.spread(it) for it in RuntimePoint.__struct_fields__ if it in RuntimeOutcome.__struct_fields__}
+        sizes = {
+            it: self.percentiles(it) for it in RuntimePoint.__struct_fields__ if it in RuntimeOutcome.__struct_fields__
+        }
         shares = {f"{it}_share": share(sizes[f"{it}_bytes"], self.max_pov_bytes) for it in ("pov", "compressed")}
         return taken(RuntimeOutcome, self, para_id=para_id, name=name, waiting=waiting, **sizes, **shares)
 
     def __repr__(self) -> str:
         blocks = f"{self.blocks} blocks of {self.spec_name} {self.spec_version}"
-        return f"<GuestTally {blocks}, own proof p50 {self.spread('own_proof_bytes').p50} bytes>"
+        return f"<GuestTally {blocks}, own proof p50 {self.percentiles('own_proof_bytes').p50} bytes>"
 
 
 def _one_line(text: str) -> str:
@@ -317,7 +319,7 @@ def _with_numbers(before: list[int], more: Iterable[int]) -> list[int]:
     return before
 
 
-class SubscriberTally(Struct):
+class SubscriberStatistics(Struct):
     """The blocks of one subscriber so far. Percentiles leave out the warm-up unless there is nothing else."""
 
     points: Points = field(default_factory=Points)
@@ -354,7 +356,7 @@ class SubscriberTally(Struct):
     accounts: dict[int, PublisherAccount] = field(default_factory=dict)
     endings: dict[int, Counter[str]] = field(default_factory=dict)
     pictures: Annotated[list[ProofPicture], each("picture")] = field(default_factory=list)
-    keys: KeyTally = field(default_factory=KeyTally)
+    keys: KeyStatistics = field(default_factory=KeyStatistics)
 
     def add(self, record: BlockRecord) -> None:
         """Add one block."""
@@ -368,7 +370,7 @@ class SubscriberTally(Struct):
         for account in () if record.account is None else record.account.publishers:
             self._add_account(int(account.publisher), account, {account.ending.value: 1})
 
-    def extend(self, later: "SubscriberTally") -> None:
+    def extend(self, later: "SubscriberStatistics") -> None:
         """Add the blocks of another tally of this subscriber, which come after these."""
         if not len(later.points):
             return
@@ -421,37 +423,37 @@ class SubscriberTally(Struct):
         return max(self.points.column("proof_bytes")[: self.warm_up_blocks], default=0)
 
     @property
-    def proof_bytes(self) -> Spread:
+    def proof_bytes(self) -> Percentiles:
         """Bytes of the relay proof in each block."""
         return self._spread("proof_bytes")
 
     @property
-    def static_bytes(self) -> Spread:
+    def static_bytes(self) -> Percentiles:
         """Bytes of the relay proof for the keys that every block proves, whether it subscribes or not."""
         return self._spread("static_bytes")
 
     @property
-    def own_bytes(self) -> Spread:
+    def own_bytes(self) -> Percentiles:
         """Bytes of the parachain's own state in each block."""
         return self._spread("own_bytes")
 
     @property
-    def message_bytes(self) -> Spread:
+    def message_bytes(self) -> Percentiles:
         """Bytes of the messages that each block took in full."""
-        return spread(self.taken_bytes, after=self.warm_up_blocks)
+        return percentiles(self.taken_bytes, after=self.warm_up_blocks)
 
     @property
-    def pov_bytes(self) -> Spread:
+    def pov_bytes(self) -> Percentiles:
         """Bytes of everything that a block carries, before compression."""
         return self._spread("pov_bytes")
 
     @property
-    def compressed_bytes(self) -> Spread:
+    def compressed_bytes(self) -> Percentiles:
         """Bytes of everything that a block carries, as the relay chain gets it; 0 where it was not compressed."""
         return self._spread("compressed_bytes")
 
     @property
-    def pov_parts(self) -> dict[str, Spread]:
+    def pov_parts(self) -> dict[str, Percentiles]:
         """Bytes of each part of the relay proof, of the own state and of the messages in a block."""
         points, after = self.points, self.warm_up_blocks
         top = array("q", (point.by_cause[0] if point.by_cause else 0 for point in points))
@@ -463,7 +465,7 @@ class SubscriberTally(Struct):
             "own": points.column("own_pov_bytes"),
             "messages": points.column("message_bytes"),
         }
-        return {part: spread(column, after=after) for part, column in parts.items()}
+        return {part: percentiles(column, after=after) for part, column in parts.items()}
 
     @property
     def latency_blocks(self) -> Latency:
@@ -503,8 +505,8 @@ class SubscriberTally(Struct):
             overweight=self.overweight_callbacks,
         )
 
-    def _spread(self, name: str) -> Spread:
-        return spread(self.points.column(name), after=self.warm_up_blocks)
+    def _spread(self, name: str) -> Percentiles:
+        return percentiles(self.points.column(name), after=self.warm_up_blocks)
 
     def _add_account(self, publisher: int, account: PublisherAccount, endings: Mapping[str, int]) -> None:
         before = self.accounts.get(publisher)
@@ -518,14 +520,14 @@ class SubscriberTally(Struct):
     def __repr__(self) -> str:
         sizes = self.proof_bytes
         blocks = f"{len(self.points)} blocks, {self.callbacks} callbacks"
-        return f"<SubscriberTally {blocks}, proof p50 {sizes.p50} p99 {sizes.p99} bytes>"
+        return f"<SubscriberStatistics {blocks}, proof p50 {sizes.p50} p99 {sizes.p99} bytes>"
 
 
-class Tally:
+class RunStatistics:
     """The blocks of all subscribers so far; ``tables`` get them too."""
 
     def __init__(self, *, tables: "RunTables | TableRows | None" = None) -> None:
-        self.subscribers: dict[int, SubscriberTally] = {}
+        self.subscribers: dict[int, SubscriberStatistics] = {}
         self.guests: dict[int, GuestTally] = {}
         self.tables = tables
 
@@ -545,9 +547,9 @@ class Tally:
         """Return the blocks of a guest, none where it has built none."""
         return self.guests.setdefault(para_id, GuestTally())
 
-    def of(self, para_id: int) -> SubscriberTally:
+    def of(self, para_id: int) -> SubscriberStatistics:
         """Return the blocks of a subscriber, none where it has built none."""
-        return self.subscribers.setdefault(para_id, SubscriberTally())
+        return self.subscribers.setdefault(para_id, SubscriberStatistics())
 
     def delivery(self) -> DeliveryTotals:
         """Return how values reached all subscribers together."""

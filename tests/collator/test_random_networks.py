@@ -12,7 +12,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from collator.networks import PUBLISHER, SUBSCRIBER, keys
-from relaycast_collator import BlockBuilt, BlockPanicked, Chains, Fact, Messages, Pace, ParachainUpgrade
+from relaycast_collator import BlockBuilt, BlockPanicked, ChainSimulator, Fact, Messages, Pace, ParachainUpgrade
 from relaycast_collator.chains import ChainsDump
 from relaycast_pallets import CumulusSixths, Floor, Origin, Policies, Remaining, SubscribedKey, SubscriberConfig
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
@@ -137,7 +137,7 @@ class RandomNetwork:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.chains = Chains(seed=7, window=8)
+        self.chains = ChainSimulator(seed=7, window=8)
         for publisher in PUBLISHERS:
             self.chains.add_parachain(publisher)
         self.chains.register_publisher(PUBLISHER)

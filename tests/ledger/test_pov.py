@@ -6,9 +6,9 @@ import pytest
 from collator.networks import EVERYTHING, PUBLISHER, SUBSCRIBER, keys, network, publish, run, values
 from ledger.watched import Watched
 from relaycast_collator import BlockBuilt, Header
-from relaycast_ledger.outcome import spread
+from relaycast_ledger.outcome import percentiles
 from relaycast_ledger.pov import ZSTD_PREFIX, PovSize, block_data, compressed, pov_size
-from relaycast_ledger.run_statistics import SubscriberTally
+from relaycast_ledger.run_statistics import SubscriberStatistics
 from relaycast_trie import CompactProof, StorageProof
 from relaycast_trie.scale import ScaleReader
 
@@ -131,9 +131,9 @@ def test_a_block_without_own_nodes_carries_an_empty_compact_proof() -> None:
     assert fact.parent.hash == fact.block.header.parent_hash
 
 
-def tallied(net: Watched, ticks: int, warm_up: int | None) -> SubscriberTally:
+def tallied(net: Watched, ticks: int, warm_up: int | None) -> SubscriberStatistics:
     net.ledger.warm_up = warm_up
-    tally = SubscriberTally()
+    tally = SubscriberStatistics()
     for record in run(net, ticks):
         tally.add(record)
     return tally
@@ -148,7 +148,7 @@ def test_percentiles_leave_out_the_warm_up_and_sums_do_not(
     sizes = tally.points.column("proof_bytes")
     assert tally.warm_up_blocks == left_out
     assert tally.charted[0].block == charted_from
-    assert tally.proof_bytes == spread(sizes, after=left_out)
+    assert tally.proof_bytes == percentiles(sizes, after=left_out)
     assert tally.proof_bytes.total == sum(sizes)
     assert tally.first_proof_bytes == max(sizes[:left_out], default=0)
 

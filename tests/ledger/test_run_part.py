@@ -23,13 +23,13 @@ from relaycast_ledger.run_part import (
     add_part,
     add_parts,
 )
-from relaycast_ledger.run_statistics import SubscriberTally, Tally
+from relaycast_ledger.run_statistics import RunStatistics, SubscriberStatistics
 from relaycast_ledger.run_tables import RunTables, TableRows
 from relaycast_xcm.checkpoint import CheckpointRefused, decoded, encoded
 from searches import examples
 from spark.scenarios import MARKET, SCARCE, UPGRADED
 
-Told = tuple[dict[str, bytes], dict[int, SubscriberTally]]
+Told = tuple[dict[str, bytes], dict[int, SubscriberStatistics]]
 
 SCENARIOS = {it.name: it for it in (MARKET, SCARCE, UPGRADED)}
 
@@ -63,7 +63,7 @@ def records_of(name: str) -> list[list[BlockRecord]]:
 def at_once(name: str) -> Told:
     """Return what one process writes and counts."""
     with TemporaryDirectory() as folder, tables_in(folder) as tables:
-        score = Tally(tables=tables)
+        score = RunStatistics(tables=tables)
         for block in records_of(name):
             for record in block:
                 score.add(record)
@@ -105,7 +105,7 @@ def test_parts_one_after_another_are_one_run(name: str, data: st.DataObject) -> 
     records = records_of(name)
     cuts = sorted(data.draw(st.sets(st.integers(1, len(records) - 1))))
     with TemporaryDirectory() as folder, tables_in(folder) as tables:
-        score = Tally()
+        score = RunStatistics()
         for first, end in zip([0, *cuts], [*cuts, len(records)], strict=True):
             add_part(part_of([record for block in records[first:end] for record in block]), score, tables)
         tables.close()
@@ -124,7 +124,7 @@ def test_parts_side_by_side_are_one_run(name: str, data: st.DataObject) -> None:
     owner = {para_id: data.draw(st.integers(0, 2)) for para_id in readers}
     length = data.draw(st.integers(1, len(records)))
     with TemporaryDirectory() as folder, tables_in(folder) as tables:
-        score = Tally()
+        score = RunStatistics()
         for first in range(0, len(records), length):
             some = [record for block in records[first : first + length] for record in block]
             shares = [[it for it in some if owner[int(it.para_id)] == number] for number in range(3)]
@@ -136,7 +136,9 @@ def test_parts_side_by_side_are_one_run(name: str, data: st.DataObject) -> None:
 
 
 def test_every_figure_of_a_tally_is_counted_in() -> None:
-    assert sorted([*total_names(SubscriberTally), *OTHERWISE_MERGED]) == sorted(SubscriberTally.__struct_fields__)
+    assert sorted([*total_names(SubscriberStatistics), *OTHERWISE_MERGED]) == sorted(
+        SubscriberStatistics.__struct_fields__
+    )
 
 
 @pytest.mark.parametrize("figure", ["callbacks", "incomplete_blocks"])
@@ -144,11 +146,11 @@ def test_a_mutant_that_forgets_a_sum_is_found_out(figure: str, monkeypatch: pyte
     def forgetful(before: msgspec.Struct, after: msgspec.Struct) -> None:
         kept = getattr(before, figure, None)
         merge_in(before, after)
-        if isinstance(before, SubscriberTally):
+        if isinstance(before, SubscriberStatistics):
             setattr(before, figure, kept)
 
     monkeypatch.setattr(run_statistics, "merge_in", forgetful)
-    records, score = records_of("scarce"), Tally()
+    records, score = records_of("scarce"), RunStatistics()
     with TemporaryDirectory() as folder, tables_in(folder) as tables:
         for block in records:
             add_part(part_of(block), score, tables)
@@ -227,4 +229,4 @@ def test_a_part_with_other_rows_than_it_says_is_refused() -> None:
     part = part_of(records_of("scarce")[5])
     places = [BlockPlace(it.tick, it.para_id, {**it.rows, "deliveries": 3}) for it in part.places]
     with TemporaryDirectory() as folder, tables_in(folder) as tables, pytest.raises(CheckpointRefused, match="3"):
-        add_parts([replace(part, places=places)], {3000: 0}, Tally(), tables)
+        add_parts([replace(part, places=places)], {3000: 0}, RunStatistics(), tables)

@@ -16,7 +16,7 @@ from relaycast_collator.upgrades import ParachainUpgrade
 from relaycast_ledger import Accounts, BlockRecord, KeyEnding
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.run_part import PartInTheMaking, RunPart
-from relaycast_ledger.run_statistics import Tally
+from relaycast_ledger.run_statistics import RunStatistics
 from relaycast_ledger.run_tables import RunTables, TableRows
 from relaycast_pallets import DataDeleted, Origin, Policies, SubscriberConfig
 from relaycast_pallets.subscriber.policies import Silent, Told
@@ -150,7 +150,7 @@ def test_deletions_weigh_what_was_declared_and_wait_for_the_blocks_that_hold_the
 
 def test_events_records_rows_and_figures_are_the_same_deletions(tmp_path: Path) -> None:
     net, stream = told_network(), io.BytesIO()
-    net.listeners.append(EventLines(stream).hear)
+    net.listeners.append(EventLines(stream).on_fact)
     records = run(net, 8)
     delete_some(net)
     records += run(net, 6)
@@ -160,7 +160,7 @@ def test_events_records_rows_and_figures_are_the_same_deletions(tmp_path: Path) 
     assert sorted((it["publisher"], bytes.fromhex(it["key"][2:])) for it in events) == wanted
     assert sorted(deleted(records)) == wanted
     with RunTables(tmp_path, "run", TableRows()) as tables:
-        tally = Tally(tables=tables)
+        tally = RunStatistics(tables=tables)
         for record in records:
             tally.add(record)
     rows = [row for row in pq.read_table(tmp_path / "deliveries.parquet").to_pylist() if row["value_bytes"] is None]

@@ -11,7 +11,7 @@ from relaycast.scenario.scenario import Scenario
 from relaycast.scenario.workload_dump import WorkloadDump
 from relaycast.simulation.simulation import Simulation
 from relaycast.simulation.sources import Sources
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_ledger import Ledger
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.records import VIOLATIONS_KEPT
@@ -45,7 +45,7 @@ class BatchSimulation:
         return cls(simulation, PartInTheMaking(simulation.rows()))
 
     @property
-    def chains(self) -> Chains:
+    def chains(self) -> ChainSimulator:
         """The chains themselves."""
         return self.simulation.network.chains
 
@@ -57,7 +57,7 @@ class BatchSimulation:
     def advance(self, block: int, /) -> Advanced:
         """Let relay block number ``block`` pass and say what it brought."""
         stream = io.BytesIO()
-        log = EventLines(stream).hear
+        log = EventLines(stream).on_fact
         self.chains.listeners.append(log)
         try:
             self.simulation.begin(block)

@@ -22,7 +22,7 @@ from relaycast_ledger.outcome import (
     share,
 )
 from relaycast_ledger.record_fields import taken
-from relaycast_ledger.run_statistics import SubscriberTally
+from relaycast_ledger.run_statistics import SubscriberStatistics
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.set_up import budget_for_any_key
@@ -87,7 +87,7 @@ def bytes_for_any_key(relay: RelayChain, subscriber: Subscriber, publishers: Ite
 
 def subscriber_outcome(
     chain: ParachainTable,
-    it: SubscriberTally,
+    it: SubscriberStatistics,
     *,
     keys: int,
     publishers: list[PublisherCost],

@@ -21,7 +21,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from relaycast_ledger.exceptions import SegmentFailed
-from relaycast_ledger.segments.spine import Segment
+from relaycast_ledger.segments.fast_forward import Segment
 from relaycast_ledger.staged_file import LOCK, alone_in, sync
 from relaycast_xcm.checkpoint import CheckpointRefused
 

@@ -83,7 +83,7 @@ class StaticReads:
         return trie
 
 
-class SpineCollator(Collator):
+class FastForwardCollator(Collator):
     """Builds blocks that leave the same state as those of the collator it stands for, with empty proofs."""
 
     def __init__(self, collator: Collator, relay_chain: RelayChain, static: StaticReads) -> None:
@@ -123,13 +123,13 @@ class SpineCollator(Collator):
             ensure_exhausted(result, outcome.meter)
         except IncompleteBelowLimit as error:
             raise Panic(error) from error
-        outcome = replace(outcome, messages=take_over(parachain, result, collation.inherent, relay))
+        outcome = replace(outcome, messages=adopt(parachain, result, collation.inherent, relay))
         updates, events = tuple(subscriber.delivered.updates), tuple(parachain.system.events)
         deletions = tuple(subscriber.delivered.deletions)
         return ParachainBlock(parachain.head, collation.inherent, outcome, updates, events, StorageProof(), deletions)
 
 
-def take_over(
+def adopt(
     parachain: Parachain, result: ProofProcessingResult, inherent: ParachainInherentData, relay: MessagingState
 ) -> MessagesTaken:
     """Let a parachain build its next block with what a pass found: its state is as if it had been proven.
@@ -160,7 +160,7 @@ class FrugalCollator(Collator):
     def __init__(self, collator: Collator, static: StaticReads, relay_chain: RelayChain) -> None:
         super().__init__(collator.parachain, relay_chain, max_pov_size=collator.max_pov_size, tamper=collator.tamper)
         self._full = collator
-        self._bare = SpineCollator(collator, relay_chain, static)
+        self._bare = FastForwardCollator(collator, relay_chain, static)
         self._chosen: Collator = collator
         self.messages_before = b""
 
@@ -176,7 +176,7 @@ class FrugalCollator(Collator):
         return self._chosen.build(collation)
 
 
-def spine(simulation: Simulated, *, done: int, blocks: int, segment_blocks: int) -> Iterator[Segment]:
+def fast_forward(simulation: Simulated, *, done: int, blocks: int, segment_blocks: int) -> Iterator[Segment]:
     """Go from block ``done``, at a segment's end, to ``blocks``; the simulation ends where the last segment does.
 
     Segment 0 is block 1, which whoever prepared the simulation lets pass: calls that wait for it cannot be put away.
@@ -203,10 +203,10 @@ def _unburdened(simulation: Simulated) -> Iterator[None]:
     }
     static = StaticReads(chains.relay_chain.state)
     chains.collators.update(
-        {para_id: SpineCollator(collator, chains.relay_chain, static) for para_id, collator in honest.items()}
+        {para_id: FastForwardCollator(collator, chains.relay_chain, static) for para_id, collator in honest.items()}
     )
     try:
-        with simulation.ledger.following():
+        with simulation.ledger.replaying():
             yield
     finally:
         chains.collators.update(honest)

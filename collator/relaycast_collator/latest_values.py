@@ -27,7 +27,7 @@ WeightRow = tuple[ParaId, SubscribedKey, Count, Count]
 """The declared weight of a key's callback."""
 
 
-class KeptValues:
+class LatestValues:
     """Keeps the last value of every key; its callbacks use the weight declared for them, by default none.
 
     It remembers outside of the chain's state and therefore joins it (``State.join``), as every such handler has to:
