@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import accumulate, chain
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -35,6 +35,8 @@ from relaycast_trie.paths import descend, under, ways
 from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.primitives import U64_MAX
 
+K = TypeVar("K")
+
 
 class NodeTotals(Struct, frozen=True):
     """A number of nodes and external values, and their bytes."""
@@ -53,6 +55,20 @@ class NodeTotals(Struct, frozen=True):
 
 NONE = NodeTotals()
 NodeSum = Annotated[NodeTotals, Total()]
+
+
+def total(sizes: Iterable[int]) -> NodeTotals:
+    """Return the number of ``sizes`` and their sum."""
+    counted = list(sizes)
+    return NodeTotals(len(counted), sum(counted))
+
+
+def totals_by(sizes: Iterable[tuple[K, int]]) -> dict[K, NodeTotals]:
+    """Return the totals of sizes by what they belong to, in the order in which that first comes."""
+    found: dict[K, list[int]] = {}
+    for owner, size in sizes:
+        found.setdefault(owner, []).append(size)
+    return {owner: NodeTotals(len(them), sum(them)) for owner, them in found.items()}
 
 
 class Ending(Enum):
@@ -281,64 +297,15 @@ class Entry(NamedTuple):
 
 _COUNTS_IN = {
     "top": ("top", "structure"),
-    "new": ("structure",),
-    "changed": ("structure",),
-    "unseen": ("structure",),
+    **dict.fromkeys(("new", "changed", "unseen"), ("structure",)),
     "value": ("value",),
     "cached": ("cached",),
-    "pruned_unchanged": ("pruned",),
-    "pruned_cached": ("pruned",),
-    "pruned_beyond_budget": ("pruned",),
-    "pruned_disabled": ("pruned",),
+    **dict.fromkeys(PRUNED, ("pruned",)),
 }
 """The totals of a ``KeyAccount`` by those of its ``PublisherAccount``."""
 
-_SAME_FOR_ALL = {
-    Ending.UNCHANGED: KeyEnding.UNCHANGED,
-    Ending.NOT_REACHED: KeyEnding.NOT_REACHED,
-    Ending.DISABLED: KeyEnding.DISABLED,
-    Ending.ABSENT: KeyEnding.ABSENT,
-}
-
-
-def node_uses(view: PublisherView, entries: Iterable[Entry]) -> Iterator[NodeUse]:
-    """Say of every entry of a publisher where it stands and for whom."""
-    keys, paths = view.subscribed.keys, view.subscribed.paths
-    top = to_nibbles(derive_child_info(view.para_id).prefixed_storage_key())
-    for cause, node_hash, node_bytes, index, depth, in_top_trie in entries:
-        prefix = (top if in_top_trie else paths[index])[:depth]
-        yield NodeUse(view.para_id, keys[index], prefix, node_hash, node_bytes, cause, in_top_trie)
-
-
-def key_accounts(
-    view: PublisherView, ending: Ending, change: PublisherChange | None, entries: Iterable[Entry]
-) -> Iterator[KeyAccount]:
-    """Share a publisher's entries out among its keys: one account for each, in their order."""
-    sums: dict[int, dict[str, list[int]]] = {}
-    for cause, _, node_bytes, index, _, _ in entries:
-        mine = sums.setdefault(index, {})
-        for name in _COUNTS_IN[cause]:
-            total = mine.setdefault(name, [0, 0])
-            total[0] += 1
-            total[1] += node_bytes
-    endings = _endings(view, ending, change)
-    for index, (key, became) in enumerate(zip(view.subscribed.keys, endings, strict=True)):
-        if index not in sums:
-            yield KeyAccount(publisher=view.para_id, key=key, ending=became)
-            continue
-        totals = {name: NodeTotals(*total) for name, total in sums[index].items()}
-        yield KeyAccount(publisher=view.para_id, key=key, ending=became, **totals)
-
-
-def _endings(view: PublisherView, ending: Ending, change: PublisherChange | None) -> list[KeyEnding]:
-    keys = view.subscribed.keys
-    if ending in _SAME_FOR_ALL or change is None:
-        return [_SAME_FOR_ALL[ending]] * len(keys)
-    endings = dict.fromkeys(keys, KeyEnding.UNCHANGED if change.finished else KeyEnding.NOT_REACHED)
-    endings.update({key: KeyEnding.UNCHANGED for key, base in change.bases.items() if base == change.root})
-    endings.update({key: KeyEnding.CHANGED for key, _ in change.changed})
-    endings.update(dict.fromkeys(change.deleted, KeyEnding.DELETED))
-    return list(endings.values())
+_SAME_FOR_ALL = frozenset({Ending.UNCHANGED, Ending.NOT_REACHED, Ending.DISABLED, Ending.ABSENT})
+"""Endings of a publisher that are those of its keys."""
 
 
 Nodes = Mapping[bytes, bytes]
@@ -447,25 +414,38 @@ class PublisherTracker(Struct):
             callbacks=callbacks,
             sibling_bytes=self.sibling_bytes,
             consumed=Weight(min(self.ref_time, U64_MAX), min(self.proof_size, U64_MAX)),
-            uncacheable=NodeTotals(len(self._uncacheable), sum(self._uncacheable)),
-            **self._sums(),
+            uncacheable=total(self._uncacheable),
+            **totals_by((it.cause, it.node_bytes) for it in self.entries),
         )
 
     def key_accounts(self) -> Iterator[KeyAccount]:
-        """Return what each of its keys took."""
-        return key_accounts(self.view, self.ending, self.change, self.entries)
+        """Share the entries out among the keys: one account for each, in their order."""
+        view, names = self.view, _COUNTS_IN
+        sums = totals_by(((it.key_index, name), it.node_bytes) for it in self.entries for name in names[it.cause])
+        of_keys: dict[int, dict[str, NodeTotals]] = {}
+        for (index, name), total in sums.items():
+            of_keys.setdefault(index, {})[name] = total
+        for index, (key, ending) in enumerate(zip(view.subscribed.keys, self._key_endings(), strict=True)):
+            yield KeyAccount(publisher=view.para_id, key=key, ending=ending, **of_keys.get(index, {}))
 
     def node_uses(self) -> Iterator[NodeUse]:
-        """Return what each of its nodes is for."""
-        return node_uses(self.view, self.entries)
+        """Say of every entry where its node is and for whom."""
+        view = self.view
+        keys, paths = view.subscribed.keys, view.subscribed.paths
+        top = to_nibbles(derive_child_info(view.para_id).prefixed_storage_key())
+        for cause, node_hash, node_bytes, index, depth, in_top_trie in self.entries:
+            prefix = (top if in_top_trie else paths[index])[:depth]
+            yield NodeUse(view.para_id, keys[index], prefix, node_hash, node_bytes, cause, in_top_trie)
 
-    def _sums(self) -> dict[str, NodeTotals]:
-        sums: dict[str, list[int]] = {}
-        for entry in self.entries:
-            total = sums.setdefault(entry.cause, [0, 0])
-            total[0] += 1
-            total[1] += entry.node_bytes
-        return {cause: NodeTotals(nodes, node_bytes) for cause, (nodes, node_bytes) in sums.items()}
+    def _key_endings(self) -> list[KeyEnding]:
+        keys, change, ending = self.view.subscribed.keys, self.change, self.ending
+        if ending in _SAME_FOR_ALL or change is None:
+            return [KeyEnding(ending.value)] * len(keys)
+        endings = dict.fromkeys(keys, KeyEnding.UNCHANGED if change.finished else KeyEnding.NOT_REACHED)
+        endings.update({key: KeyEnding.UNCHANGED for key, base in change.bases.items() if base == change.root})
+        endings.update({key: KeyEnding.CHANGED for key, _ in change.changed})
+        endings.update(dict.fromkeys(change.deleted, KeyEnding.DELETED))
+        return list(endings.values())
 
     def _enter_relay_node(self, node_hash: bytes, data: bytes) -> None:
         change, subscribed, prefix = self._moved(), self.view.subscribed, self._gained_at[node_hash]
@@ -585,12 +565,12 @@ def account_for(
     if causes is not None:
         causes.update((node_hash, "static") for node_hash in given if node_hash not in read)
         causes.update((entry.node_hash, entry.cause) for book in books.values() for entry in book.entries)
-    static = _total(len(data) for node_hash, data in given.items() if node_hash not in read)
+    static = total(len(data) for node_hash, data in given.items() if node_hash not in read)
     publishers = tuple(book.close(callbacks.get(para_id, 0)) for para_id, book in books.items())
     return BlockAccount(
         static,
         publishers,
-        _total(pruned.values()),
+        total(pruned.values()),
         tuple(chain.from_iterable(map(PublisherTracker.key_accounts, books.values()))) if by_key else (),
         tuple(chain.from_iterable(map(PublisherTracker.node_uses, books.values()))) if by_node else (),
     )
@@ -614,8 +594,3 @@ def _follow_top(
             if isinstance(value, bytes):
                 book.child_root = value
     return on_top
-
-
-def _total(sizes: Iterable[int]) -> NodeTotals:
-    counted = list(sizes)
-    return NodeTotals(len(counted), sum(counted))

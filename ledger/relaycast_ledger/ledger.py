@@ -11,11 +11,12 @@ from enum import Enum
 from functools import partial
 
 from msgspec import field
+from msgspec.structs import replace
 
 from relaycast_collator.chains import ChainSimulator
 from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, GuestBuilt, GuestRefusedBlock
 from relaycast_collator.guests import ExtrinsicLeftOut, GuestBlock
-from relaycast_ledger.accounting import BlockAccount, account_for
+from relaycast_ledger.accounting import BlockAccount, account_for, totals_by
 from relaycast_ledger.block_checks import (
     Check,
     account_checks,
@@ -33,7 +34,7 @@ from relaycast_ledger.records import BlockRecord, Delivery, GuestRecord, Invaria
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.subscriber.events import CallbackOverweight, PublisherDisabled
-from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult, ReadSource
+from relaycast_pallets.subscriber.processing_result import NodeRead, ProofProcessingResult
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_trie import RootMismatch, blake2_256
 from relaycast_xcm import ParaId
@@ -195,33 +196,44 @@ class Ledger:
             for invariant, holds, seen in guest_checks(fact):
                 self.invariants.check(invariant, holds, fact.tick, fact.para_id, seen=seen)
 
+    def _record(self, fact: BlockBuilt | BlockPanicked, number: int, result: ProofProcessingResult) -> BlockRecord:
+        """Return what is recorded of any block: the inherent as it was given, and what the pass made of it."""
+        block = fact.block if isinstance(fact, BlockBuilt) else fact.collation
+        inherent = block.inherent
+        return BlockRecord(
+            tick=fact.tick,
+            para_id=fact.para_id,
+            number=number,
+            relay_parent=fact.relay_parent.number,
+            collected_bytes=fact.collation.collected.proof_bytes,
+            proof_bytes=inherent.proof_bytes,
+            proof_nodes=len(inherent.relay_chain_state),
+            static_bytes=inherent.proof_bytes - sum(read.size for read in result.reads if read.source.is_relay),
+            own_bytes=0,
+            reads=_totals(result.reads),
+            budget_bytes=self._budget_bytes(fact.para_id, inherent),
+            waiting_bytes=fact.inbound.waiting_bytes,
+            refused_bytes=fact.inbound.refused_bytes,
+            consumed=result.consumed,
+            complete=result.is_complete,
+            deliveries=(),
+            cursor=result.cursor,
+            warm_up=self._is_warm_up(fact),
+        )
+
     def _record_built(self, fact: BlockBuilt) -> BlockRecord:
         block, result = fact.block, fact.block.outcome.result
         account, picture = self._account(fact)
         deliveries = tuple(self.deliveries.delivered(fact.para_id, update, fact.tick) for update in block.updates)
         self._follow_first_delivery(fact.para_id, deliveries)
         owed, behind = self._owed(fact)
-        return BlockRecord(
-            tick=fact.tick,
-            para_id=fact.para_id,
-            number=block.header.number,
-            relay_parent=fact.relay_parent.number,
-            collected_bytes=fact.collation.collected.proof_bytes,
-            proof_bytes=block.inherent.proof_bytes,
-            proof_nodes=len(block.inherent.relay_chain_state),
-            static_bytes=_static_bytes(block.inherent, result),
+        return replace(
+            self._record(fact, block.header.number, result),
             own_bytes=block.own_proof.proof_bytes,
-            reads=_totals(result.reads),
-            budget_bytes=self._budget_bytes(fact.para_id, block.inherent),
             message_bytes=fact.inbound.taken_bytes + fact.inbound.hashed_bytes,
             hashed_bytes=fact.inbound.hashed_bytes,
-            waiting_bytes=fact.inbound.waiting_bytes,
-            refused_bytes=fact.inbound.refused_bytes,
-            consumed=result.consumed,
-            complete=result.is_complete,
             deliveries=deliveries,
             disabled=tuple(event.publisher for event in block.events if isinstance(event, PublisherDisabled)),
-            cursor=result.cursor,
             uncharged=tuple(Uncharged(it.name, it.excess_bytes) for it in result.oversize),
             account=account,
             picture=picture,
@@ -232,8 +244,12 @@ class Ledger:
             deletions=tuple(ToldDeletion(publisher, key, fact.tick) for publisher, key in block.deletions),
             owed=owed,
             behind=behind,
-            warm_up=self._is_warm_up(fact),
         )
+
+    def _record_panicked(self, fact: BlockPanicked) -> BlockRecord:
+        inherent, result = fact.collation.inherent, fact.collation.pruning
+        account = self._account_for(fact, inherent, result)
+        return replace(self._record(fact, fact.head.number, result), panic=fact.reason, account=account)
 
     def _follow_first_delivery(self, reader: ParaId, deliveries: Sequence[Delivery]) -> None:
         """Note that the first delivery began, or that it is over."""
@@ -248,41 +264,13 @@ class Ledger:
     def _pov(self, fact: BlockBuilt) -> PovSize:
         """Return what the whole block carries, and the time that it takes to compute."""
         parachain, result = self.chains.parachains[fact.para_id], fact.block.outcome.result
-        weights = (result.consumed, parachain.subscriber.delivered.weight, parachain.system.meter.consumed)
-        ref_time = sum(weight.ref_time for weight in weights)
-        root = fact.parent.state_root
-        callback_bytes = parachain.subscriber.delivered.weight.proof_size
+        callbacks = parachain.subscriber.delivered.weight
         return pov_size(
             fact.block,
-            own_root=root,
-            ref_time=ref_time,
-            callback_bytes=callback_bytes,
+            own_root=fact.parent.state_root,
+            ref_time=result.consumed.ref_time + callbacks.ref_time + parachain.system.meter.consumed.ref_time,
+            callback_bytes=callbacks.proof_size,
             compresses=self.compresses,
-        )
-
-    def _record_panicked(self, fact: BlockPanicked) -> BlockRecord:
-        inherent, result = fact.collation.inherent, fact.collation.pruning
-        return BlockRecord(
-            tick=fact.tick,
-            para_id=fact.para_id,
-            number=fact.head.number,
-            relay_parent=fact.relay_parent.number,
-            collected_bytes=fact.collation.collected.proof_bytes,
-            proof_bytes=inherent.proof_bytes,
-            proof_nodes=len(inherent.relay_chain_state),
-            static_bytes=_static_bytes(inherent, result),
-            own_bytes=0,
-            reads=_totals(result.reads),
-            budget_bytes=self._budget_bytes(fact.para_id, inherent),
-            waiting_bytes=fact.inbound.waiting_bytes,
-            refused_bytes=fact.inbound.refused_bytes,
-            consumed=result.consumed,
-            complete=result.is_complete,
-            deliveries=(),
-            panic=fact.reason,
-            cursor=result.cursor,
-            account=self._account_for(fact, inherent, result),
-            warm_up=self._is_warm_up(fact),
         )
 
     def _account(self, fact: BlockBuilt) -> tuple[BlockAccount | None, ProofPicture | None]:
@@ -370,43 +358,29 @@ class Ledger:
         return f"<Ledger of {self.chains!r}, {self.invariants!r}>"
 
 
-def _static_bytes(inherent: ParachainInherentData, result: ProofProcessingResult) -> int:
-    return inherent.proof_bytes - sum(read.size for read in result.reads if read.source.is_relay)
-
-
 def _totals(reads: list[NodeRead]) -> dict[str, ReadTotals]:
-    sums: dict[ReadSource, list[int]] = {}
-    for read in reads:
-        total = sums.setdefault(read.source, [0, 0])
-        total[0] += 1
-        total[1] += read.size
-    return {source.value: ReadTotals(*total) for source, total in sums.items()}
+    found = totals_by((read.source.value, read.size) for read in reads)
+    return {source: ReadTotals(it.nodes, it.node_bytes) for source, it in found.items()}
 
 
 def guest_record(
     fact: GuestBuilt | GuestRefusedBlock, *, spec_name: str, spec_version: int, warm_up: bool = False
 ) -> GuestRecord:
     """Return the record of a guest's block, which its code in this version built or refused."""
-    if isinstance(fact, GuestRefusedBlock):
-        return GuestRecord(
-            tick=fact.tick,
-            para_id=fact.para_id,
-            number=fact.head.number,
-            relay_parent=fact.relay_parent.number,
-            spec_name=spec_name,
-            spec_version=spec_version,
-            refusal=fact.reason,
-            log=fact.log,
-            warm_up=warm_up,
-        )
-    block = fact.block
-    return GuestRecord(
+    record = GuestRecord(
         tick=fact.tick,
         para_id=fact.para_id,
-        number=block.header.number,
+        number=fact.head.number if isinstance(fact, GuestRefusedBlock) else fact.block.header.number,
         relay_parent=fact.relay_parent.number,
         spec_name=spec_name,
         spec_version=spec_version,
+        warm_up=warm_up,
+    )
+    if isinstance(fact, GuestRefusedBlock):
+        return replace(record, refusal=fact.reason, log=fact.log)
+    block = fact.block
+    return replace(
+        record,
         extrinsics=len(block.extrinsics),
         failed_extrinsics=sum(result.startswith(DISPATCH_FAILED) for result in block.results),
         left_out=len(block.left_out),
@@ -419,7 +393,6 @@ def guest_record(
         shares=block.shares,
         pov=_pov(fact),
         log=block.log,
-        warm_up=warm_up,
     )
 
 

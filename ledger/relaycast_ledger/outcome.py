@@ -368,14 +368,14 @@ class CallbackLoad(Struct, frozen=True, kw_only=True):
     limit_ref_time: int
     """Picoseconds that the callbacks of a block may declare; the largest u64 is no limit."""
 
-    ref_time_max: int
+    ref_time_max: Annotated[int, Of("callback_ref_time_max")]
     """The most picoseconds that callbacks took in a block."""
 
-    ref_time_total: int
-    waiting_blocks: int
+    ref_time_total: Annotated[int, Of("callback_ref_time")]
+    waiting_blocks: Annotated[int, Of("callback_ended_blocks")]
     """Blocks that left callbacks to the next one, since the limit had no room for them."""
 
-    overweight: int
+    overweight: Annotated[int, Of("overweight_callbacks")]
     """Callbacks that weighed more than they had declared."""
 
 

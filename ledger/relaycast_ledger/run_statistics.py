@@ -497,13 +497,7 @@ class SubscriberStatistics(Struct):
         """Return the callbacks' use of ``limit``, unset if none weighed anything."""
         if not (self.callback_ref_time or self.callback_ended_blocks):
             return UNSET
-        return CallbackLoad(
-            limit_ref_time=limit.ref_time,
-            ref_time_max=self.callback_ref_time_max,
-            ref_time_total=self.callback_ref_time,
-            waiting_blocks=self.callback_ended_blocks,
-            overweight=self.overweight_callbacks,
-        )
+        return taken(CallbackLoad, self, limit_ref_time=limit.ref_time)
 
     def _spread(self, name: str) -> Percentiles:
         return percentiles(self.points.column(name), after=self.warm_up_blocks)
