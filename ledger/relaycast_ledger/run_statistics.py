@@ -425,17 +425,17 @@ class SubscriberStatistics(Struct):
     @property
     def proof_bytes(self) -> Percentiles:
         """Bytes of the relay proof in each block."""
-        return self._spread("proof_bytes")
+        return self._percentiles("proof_bytes")
 
     @property
     def static_bytes(self) -> Percentiles:
         """Bytes of the relay proof for the keys that every block proves, whether it subscribes or not."""
-        return self._spread("static_bytes")
+        return self._percentiles("static_bytes")
 
     @property
     def own_bytes(self) -> Percentiles:
         """Bytes of the parachain's own state in each block."""
-        return self._spread("own_bytes")
+        return self._percentiles("own_bytes")
 
     @property
     def message_bytes(self) -> Percentiles:
@@ -445,12 +445,12 @@ class SubscriberStatistics(Struct):
     @property
     def pov_bytes(self) -> Percentiles:
         """Bytes of everything that a block carries, before compression."""
-        return self._spread("pov_bytes")
+        return self._percentiles("pov_bytes")
 
     @property
     def compressed_bytes(self) -> Percentiles:
         """Bytes of everything that a block carries, as the relay chain gets it; 0 where it was not compressed."""
-        return self._spread("compressed_bytes")
+        return self._percentiles("compressed_bytes")
 
     @property
     def pov_parts(self) -> dict[str, Percentiles]:
@@ -499,7 +499,7 @@ class SubscriberStatistics(Struct):
             return UNSET
         return taken(CallbackLoad, self, limit_ref_time=limit.ref_time)
 
-    def _spread(self, name: str) -> Percentiles:
+    def _percentiles(self, name: str) -> Percentiles:
         return percentiles(self.points.column(name), after=self.warm_up_blocks)
 
     def _add_account(self, publisher: int, account: PublisherAccount, endings: Mapping[str, int]) -> None:

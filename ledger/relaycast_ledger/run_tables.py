@@ -9,21 +9,19 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_origin
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from relaycast_collator.guests import StorageItemShare
 from relaycast_ledger.accounting import TOTALS, KeyAccount, PublisherAccount
-from relaycast_ledger.arrow_columns import column
+from relaycast_ledger.arrow_columns import column, schema_of
 from relaycast_ledger.outcome import SCHEMA_VERSION
-from relaycast_ledger.record_fields import row_reader, type_at
+from relaycast_ledger.record_fields import row_reader
 from relaycast_ledger.records import BlockRecord, Delivery, GuestRecord, ToldDeletion
 
 ROWS_A_GROUP = 1 << 14
-
-ARROW_TYPES: dict[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), bytes: pa.binary(), str: pa.string()}
 
 Values = tuple[Any, ...]
 """A row as one value for each field of its table."""
@@ -44,7 +42,7 @@ class Table:
         for owner, text in ((of, where), (kind, columns)):
             named = [column.partition("=") for column in text.split()]
             found.append([(name, owner, path or name) for name, _, path in named])
-        self.schema = pa.schema([(name, _arrow_type(owner, path)) for name, owner, path in chain(*found)])
+        self.schema = schema_of(chain(*found))
         self.where, self.values = (row_reader(them[0][1], [path for _, _, path in them]) for them in found)
 
     def row(self, record: object, value: object) -> Values:
@@ -56,13 +54,6 @@ class Table:
         values = zip(*rows, strict=True) if rows else [()] * len(self.schema)
         columns = [column(field.type, held) for field, held in zip(self.schema, values, strict=True)]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-
-def _arrow_type(kind: type, path: str) -> pa.DataType:
-    found = type_at(kind, path).kind
-    if get_origin(found) is tuple:
-        return pa.list_(ARROW_TYPES[int])
-    return next(arrow for python, arrow in ARROW_TYPES.items() if issubclass(found, python))
 
 
 class NamedKey(NamedTuple):

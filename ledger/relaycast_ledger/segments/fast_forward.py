@@ -2,8 +2,8 @@
 
 A relay block holds the heads of parachains, and these follow from what they read of the relay chain: no block can be
 built before the one before it. What costs most, collecting, pruning and verifying proofs, leaves no trace in any state.
-The spine leaves it out, reads the relay chain's trie itself, and puts a checkpoint at the beginning of every segment.
-The segments are then replayed in full, side by side, and each must end where the spine did.
+Fast forward leaves it out, reads the relay chain's trie itself, and puts a checkpoint at the start of every segment.
+The segments are then replayed in full, side by side, and each must end where fast forward did.
 """
 
 from collections.abc import Iterator
@@ -152,7 +152,7 @@ def adopt(
 
 
 class FrugalCollator(Collator):
-    """Works as ``collator`` does where its chain reads something, and as the spine does where it reads nothing.
+    """Works as ``collator`` does where its chain reads something, and as fast forward does where it reads nothing.
 
     It can say what its chain knew of messages before the block that it collated last.
     """
@@ -182,7 +182,7 @@ def fast_forward(simulation: Simulated, *, done: int, blocks: int, segment_block
     Segment 0 is block 1, which whoever prepared the simulation lets pass: calls that wait for it cannot be put away.
     """
     if not done:
-        raise ValueError("the spine begins after block 1")
+        raise ValueError("fast forward begins after block 1")
     while done < blocks:
         first, last = done + 1, min(done + segment_blocks, blocks)
         simulation.look_ahead(last)
@@ -196,7 +196,7 @@ def fast_forward(simulation: Simulated, *, done: int, blocks: int, segment_block
 
 @contextmanager
 def _unburdened(simulation: Simulated) -> Iterator[None]:
-    """Let the spine's collators work for a while; those that lie go on themselves."""
+    """Let the collators of fast forward work for a while; those that lie go on themselves."""
     chains = simulation.chains
     honest: dict[ParaId, Collator] = {
         para_id: collator for para_id, collator in chains.collators.items() if collator.tamper is None
