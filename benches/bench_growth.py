@@ -16,7 +16,7 @@ from statistics import linear_regression
 from relaycast.garbage import OBJECTS_OF_A_RUN, collect_seldom
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.simulation.simulation import Simulation
-from relaycast_ledger.run_statistics import Tally
+from relaycast_ledger.run_statistics import RunStatistics
 
 FIRST_PUBLISHER, FIRST_SUBSCRIBER = 2_000, 3_000
 
@@ -45,7 +45,7 @@ def seconds(run: Scenario) -> float:
     """Return the CPU time that its blocks take after they were prepared."""
     simulation = Simulation.prepare(run, trie_engine="plain")
     simulation.keep_accounts()
-    simulation.tally = Tally()
+    simulation.tally = RunStatistics()
     began = time.process_time()
     for _ in simulation.blocks():
         pass

@@ -32,7 +32,7 @@ from relaycast.simulation.side_by_side import shares_of, ticks_a_part  # noqa: E
 from relaycast.simulation.simulation import Simulation  # noqa: E402
 from relaycast_ledger.event_lines import EventLines  # noqa: E402
 from relaycast_ledger.run_part import PartInTheMaking, add_parts  # noqa: E402
-from relaycast_ledger.run_statistics import Tally  # noqa: E402
+from relaycast_ledger.run_statistics import RunStatistics  # noqa: E402
 from relaycast_xcm import ParaId  # noqa: E402
 
 Tick = dict[int, float]
@@ -56,10 +56,10 @@ def traced(simulation: Simulation, folder: Path) -> tuple[list[Tick], float]:
     simulation.keep_accounts()
     began = now()
     with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder) as tables:
-        simulation.tally, making = Tally(), PartInTheMaking(simulation.rows())
+        simulation.tally, making = RunStatistics(), PartInTheMaking(simulation.rows())
         ticks_together = ticks_a_part(simulation)
         order = {int(para_id): place for place, para_id in enumerate(chains.parachains)}
-        chains.listeners.append(EventLines(stream, simulation.run_id).hear)
+        chains.listeners.append(EventLines(stream, simulation.run_id).on_fact)
         begun = now()
         for block in range(1, simulation.scenario.blocks + 1):
             ticks.append({})

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_node.block_time import BlockTime
 from relaycast_node.chain.code import CodeVersion
@@ -257,7 +257,7 @@ class SmallLive:
     """The clock of one small chain, and chains without parachains for the dev methods."""
 
     def __init__(self, relay: SmallChain) -> None:
-        self.relay, self.parachains, self.chains = relay, dict[int, SmallChain](), Chains()
+        self.relay, self.parachains, self.chains = relay, dict[int, SmallChain](), ChainSimulator()
         self.block_time: BlockTime = "manual"
         self.reached_block_time: float | None = None
         self.facts, self.taken_back = Signal(), Signal()

@@ -25,7 +25,7 @@ MAX_AMOUNT = 2**64 - 1
 class Account:
     """The sovereign account of a parachain; amounts are in planck, of which one DOT has 10,000,000,000."""
 
-    def __init__(self, para_id: ParaId, chains: collator.Chains) -> None:
+    def __init__(self, para_id: ParaId, chains: collator.ChainSimulator) -> None:
         self._para_id = para_id
         self._chains = chains
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from relaycast_ledger.run_statistics import FLAGS, NAMES, SubscriberTally
+from relaycast_ledger.run_statistics import FLAGS, NAMES, SubscriberStatistics
 
 
-def block_frame(subscribers: Mapping[int, SubscriberTally]) -> Any:
+def block_frame(subscribers: Mapping[int, SubscriberStatistics]) -> Any:
     """Return a ``DataFrame`` with a row for each block of each subscriber; ``ImportError`` without pandas."""
     pandas = import_module("pandas")
     columns = ("block", *(name for name in NAMES if name != "block"))

@@ -38,7 +38,7 @@ from relaycast.scenario.workload_dump import FeedDump, NetworkDump
 from relaycast.terminal import counted
 from relaycast.upgradable import Upgradable
 from relaycast_ledger.ledger import Accounts, Ledger
-from relaycast_ledger.run_statistics import Tally
+from relaycast_ledger.run_statistics import RunStatistics
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.broadcaster.published_entry import INFINITE
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
@@ -226,7 +226,7 @@ class Network(Upgradable):
         self.seed = seed
         self._defaults = chain_options(policies, budget, None)
         self._policies: Policies | None = self._defaults.get("policies")
-        self.chains = collator.Chains(seed=seed, genesis=start, broadcaster=limits, trie_engine=trie_engine)
+        self.chains = collator.ChainSimulator(seed=seed, genesis=start, broadcaster=limits, trie_engine=trie_engine)
         self.ledger = Ledger(self.chains, accounts=Accounts.BY_PUBLISHER if accounting else Accounts.NONE)
         self._registered: set[int] = set()
         self._feeds: dict[Feed, Feed] = {}
@@ -322,7 +322,7 @@ class Network(Upgradable):
             raise ValueError(f"parachain {known} is there already")
         made = real_runtime(known, genesis, wasm=wasm, extrinsics=extrinsics, max_pov_bytes=max_pov_bytes)
         self.add_guest(made.chain, pace=pace_of(made.chain, pace or collator.Pace()))
-        self.chains.listeners.append(made.hear)
+        self.chains.listeners.append(made.on_fact)
         self._runtimes[int(known)] = made
         return made
 
@@ -330,7 +330,7 @@ class Network(Upgradable):
         """Let ``blocks`` relay blocks pass and return what they came to; a later run goes on where this one ends."""
         if whole_number(blocks, "the number of blocks") < 1:
             raise ValueError(f"a run has at least one block, got {blocks}")
-        tally = Tally()
+        tally = RunStatistics()
         for _ in range(blocks):
             for runtime in self._runtimes.values():
                 runtime.begin(self.chains.tick + 1)

@@ -75,7 +75,7 @@ class RealRuntime:
         """Submit what its file of extrinsics has for a relay block."""
         self._workload.begin(block)
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         """Note a block that it built."""
         if isinstance(fact, GuestBuilt) and fact.para_id == self.chain.para_id:
             self._blocks.append(fact.block)

@@ -7,7 +7,7 @@ from relaycast.block_frame import block_frame
 from relaycast.terminal import counted
 from relaycast_ledger.outcome import FullBlock, RuntimeOutcome, Starvation
 from relaycast_ledger.records import Invariants
-from relaycast_ledger.run_statistics import DeliveryTotals, SubscriberTally, Tally
+from relaycast_ledger.run_statistics import DeliveryTotals, RunStatistics, SubscriberStatistics
 
 
 class Run:
@@ -18,7 +18,7 @@ class Run:
 
     def __init__(
         self,
-        tally: Tally,
+        tally: RunStatistics,
         invariants: Invariants,
         *,
         blocks: int,
@@ -45,7 +45,7 @@ class Run:
     @property
     def oversize_blocks(self) -> int:
         """Blocks that the relay chain would refuse: their compressed PoV, or their computation time, is too large."""
-        chains: list[SubscriberTally | RuntimeOutcome] = [*self.subscribers.values(), *self.runtimes.values()]
+        chains: list[SubscriberStatistics | RuntimeOutcome] = [*self.subscribers.values(), *self.runtimes.values()]
         return sum(it.oversize_blocks for it in chains)
 
     @property
@@ -57,7 +57,7 @@ class Run:
     @property
     def fullest_block(self) -> FullBlock | None:
         """The block that takes most of its limit, and what its bytes are for; ``None`` where none was built."""
-        chains: list[SubscriberTally | RuntimeOutcome] = [*self.subscribers.values(), *self.runtimes.values()]
+        chains: list[SubscriberStatistics | RuntimeOutcome] = [*self.subscribers.values(), *self.runtimes.values()]
         found = [it.fullest_block for it in chains if it.fullest_block is not None]
         return max(found, key=lambda it: it.load, default=None)
 

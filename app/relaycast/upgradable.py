@@ -22,7 +22,7 @@ from relaycast_xcm import ParaId
 class Upgradable:
     """A network whose chains may run other code from a block on."""
 
-    chains: collator.Chains
+    chains: collator.ChainSimulator
     _feeds: dict[Feed, Feed]
 
     def upgrade(

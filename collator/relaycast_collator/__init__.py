@@ -1,6 +1,6 @@
 """Off-chain actors under one clock: a relay chain that seals blocks, collators that prove and prune, and facts."""
 
-from relaycast_collator.chains import Chains
+from relaycast_collator.chains import ChainSimulator
 from relaycast_collator.collator import Collation, Collator, Pace, RelayProver, Tamper, collect_relay_storage_proof
 from relaycast_collator.facts import (
     BlockBuilt,
@@ -19,7 +19,7 @@ from relaycast_collator.facts import (
 from relaycast_collator.guests import ExtrinsicLeftOut, Guest, GuestBlock, GuestDump, GuestRefused, StorageItemShare
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_collator.inbound import MODELLED_SENDER, Messages, Traffic
-from relaycast_collator.kept_values import KeptValues
+from relaycast_collator.latest_values import LatestValues
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
 from relaycast_collator.parachain import Parachain, ParachainBlock
 from relaycast_collator.relay_chain import Genesis, RelayBlock, RelayChain, modelled_genesis
@@ -29,7 +29,7 @@ __all__ = [
     "MODELLED_SENDER",
     "BlockBuilt",
     "BlockPanicked",
-    "Chains",
+    "ChainSimulator",
     "Collation",
     "Collator",
     "DigestItem",
@@ -44,7 +44,7 @@ __all__ = [
     "GuestRefusedBlock",
     "Header",
     "InboundTotals",
-    "KeptValues",
+    "LatestValues",
     "Listener",
     "Messages",
     "MessagesQueued",

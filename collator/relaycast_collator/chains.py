@@ -28,8 +28,8 @@ from relaycast_collator.facts import (
 from relaycast_collator.guest_table import GuestsDump, GuestTable
 from relaycast_collator.guests import Guest
 from relaycast_collator.header import Header
-from relaycast_collator.inbound import MODELLED_SENDER, InboundBook, InboundDump, Traffic, by_sender
-from relaycast_collator.outbox import Outbox, Publication, PublicationDump, SentMessage
+from relaycast_collator.inbound import MODELLED_SENDER, InboundState, InboundTracker, Traffic, by_sender
+from relaycast_collator.outbox import Publication, SentMessage
 from relaycast_collator.parachain import Parachain, ParachainDump
 from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain, RelayChainDump
 from relaycast_collator.upgrades import ParachainUpgrade, RelayUpgrade
@@ -47,21 +47,8 @@ from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Count, Dump, DumpRow, Version, refusing
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 
-
-class SentDump(DumpRow, frozen=True):
-    """What the blocks of a parachain sent in the last tick: messages, and the publications in each."""
-
-    para_id: U32
-    blocks: list[list[list[PublicationDump]]]
-
-    @classmethod
-    def of(cls, para_id: ParaId, blocks: Iterable[Iterable[SentMessage]]) -> "SentDump":
-        """Put away what a parachain's blocks sent."""
-        return cls(int(para_id), [[[it.dump() for it in one.publications] for one in sent] for sent in blocks])
-
-    def messages(self, outbox: Outbox) -> list[list[SentMessage]]:
-        """Return the messages of each block as the parachain's ``outbox`` made them."""
-        return [[outbox.message_of([Publication.of_dump(it) for it in one]) for one in sent] for sent in self.blocks]
+SentRow = tuple[ParaId, list[list[tuple[Publication, ...]]]]
+"""What the blocks of a parachain sent in the last tick: messages, and the publications in each."""
 
 
 class ChainsDump(Dump, frozen=True):
@@ -71,21 +58,21 @@ class ChainsDump(Dump, frozen=True):
     tick: Count
     relay_chain: RelayChainDump
     parachains: list[ParachainDump]
-    inbound: list[InboundDump]
-    sent: list[SentDump]
+    inbound: list[InboundState]
+    sent: list[SentRow]
     guests: GuestsDump | UnsetType = UNSET
     """Absent where there are none."""
 
 
-class BuiltElsewhere(DumpRow, frozen=True):
+class RemoteHead(DumpRow, frozen=True):
     """The head of a parachain, a header in SCALE, and what its new blocks took of messages."""
 
     para_id: U32
     head: bytes
-    inbound: InboundDump
+    inbound: InboundState
 
 
-class UpgradeBook:
+class UpgradeTracker:
     """Schedules upgrades of a relay chain and its parachains."""
 
     def __init__(self, relay_chain: RelayChain, parachains: Mapping[ParaId, Parachain]) -> None:
@@ -185,7 +172,7 @@ def _ensure_subscribable(
             )
 
 
-class Chains:
+class ChainSimulator:
     """A relay chain from ``genesis``, and parachains; everything follows from ``seed`` and the calls made.
 
     ``window`` is the number of relay blocks that proofs can be made from, at least 2: parachains build on the last but
@@ -221,9 +208,9 @@ class Chains:
             trie_engine=trie_engine,
         )
         self.parachains: dict[ParaId, Parachain] = {}
-        self.upgrades = UpgradeBook(self.relay_chain, self.parachains)
+        self.upgrades = UpgradeTracker(self.relay_chain, self.parachains)
         self.collators: dict[ParaId, Collator] = {}
-        self._inbound = InboundBook()
+        self._inbound = InboundTracker()
         self.guests = GuestTable(self.relay_chain, self._inbound)
         self.traffic: dict[ParaId, Traffic] = {}
         """What arrives for a parachain in a relay block: blocks that are built on it can take it."""
@@ -233,7 +220,7 @@ class Chains:
 
         self.paces: dict[ParaId, Pace] = {}
         self.elsewhere: Collection[ParaId] = ()
-        """Parachains that send no messages and whose blocks another process builds: see ``take_over``."""
+        """Parachains that send no messages and whose blocks another process builds: see ``adopt``."""
 
         self.tick = 0
         self._leaving: set[ParaId] = set()
@@ -294,7 +281,8 @@ class Chains:
         parachain.join(self.relay_chain.join(known), relay_block=newest)
         parachain.tick = self.tick + 1
         self.parachains[known] = parachain
-        self.paces[known], self._inbound.joined[known] = pace, newest
+        self.paces[known] = pace
+        self._inbound.join(known, newest)
         self.collators[known] = Collator(parachain, self.relay_chain, max_pov_size=max_pov_size, tamper=tamper)
         return parachain
 
@@ -309,7 +297,8 @@ class Chains:
         self.relay_chain.configure()
         guest.state.engine = self.trie_engine
         self.guests[known] = guest
-        self.paces[known], self._inbound.joined[known] = pace, self.relay_chain.head.number
+        self.paces[known] = pace
+        self._inbound.join(known, self.relay_chain.head.number)
 
     def offboard(self, para_id: int) -> None:
         """Let a parachain go: it builds no more blocks, and the next relay block removes all that it published."""
@@ -320,12 +309,11 @@ class Chains:
             del self.parachains[self._known(para_id).para_id]
             del self.collators[leaving]
         del self.paces[leaving]
-        self._inbound.forget(leaving)
-        for loaded in (self.traffic, self.senders, self._sent):
-            loaded.pop(leaving, None)
+        for known in (self._inbound, self.traffic, self.senders, self._sent):
+            known.pop(leaving, None)
         self._leaving.add(leaving)
         self.call(lambda: self.relay_chain.offboard(leaving), declared=Weight.ZERO)
-        self._tell(ParachainLeft(self.tick, leaving))
+        self._emit(ParachainLeft(self.tick, leaving))
 
     def register_publisher(self, para_id: int) -> None:
         """Register a public parachain with the next relay block, by a manager of its own who is given the deposit."""
@@ -367,7 +355,7 @@ class Chains:
     def step(self) -> list[Fact]:
         """Let one tick pass and return its facts in order. Listeners hear each fact as it happens."""
         self.tick += 1
-        self._tell(TickBegan(self.tick))
+        self._emit(TickBegan(self.tick))
         parents = tuple(self.relay_chain.blocks)
         self._deliver_messages()
         self._build_relay_block()
@@ -381,19 +369,19 @@ class Chains:
             pace = self.paces[para_id]
             for _ in range(pace.blocks_in(self.tick, para_id)):
                 parent = self._inbound.relay_parent(para_id, pace, parents)
-                self._tell(self.guests.build(para_id, parent, tick=self.tick))
+                self._emit(self.guests.build(para_id, parent, tick=self.tick))
         facts, self._facts = self._facts, []
         return facts
 
-    def built(self, para_id: ParaId) -> BuiltElsewhere:
-        """Return where a parachain stands after a tick, for chains that ``take_over``."""
-        return BuiltElsewhere(int(para_id), self.parachains[para_id].head.encode(), self._inbound.dump(para_id))
+    def built(self, para_id: ParaId) -> RemoteHead:
+        """Return where a parachain stands after a tick, for chains that ``adopt``."""
+        return RemoteHead(int(para_id), self.parachains[para_id].head.encode(), self._inbound[para_id])
 
-    def take_over(self, built: BuiltElsewhere) -> None:
+    def adopt(self, built: RemoteHead) -> None:
         """Let a parachain of ``elsewhere`` stand where it stands in the chains that built its blocks in this tick."""
         para_id = ParaId(built.para_id)
         self.parachains[para_id].head = Header.decode(built.head)
-        self._inbound.load(para_id, built.inbound)
+        self._inbound[para_id] = built.inbound
 
     @property
     def waiting_calls(self) -> tuple[Call, ...]:
@@ -412,8 +400,11 @@ class Chains:
             tick=self.tick,
             relay_chain=self.relay_chain.dump(),
             parachains=[chain.dump() for chain in self.parachains.values()],
-            inbound=list(map(self._inbound.dump, self.parachains)),
-            sent=[SentDump.of(para_id, blocks) for para_id, blocks in self._sent.items()],
+            inbound=[self._inbound[para_id] for para_id in self.parachains],
+            sent=[
+                (para_id, [[one.publications for one in sent] for sent in blocks])
+                for para_id, blocks in self._sent.items()
+            ],
             guests=self.guests.dump(),
         )
 
@@ -430,10 +421,13 @@ class Chains:
         self.relay_chain.load(dump.relay_chain)
         for parachain, its_dump, inbound in zip(self.parachains.values(), dump.parachains, dump.inbound, strict=True):
             parachain.load(its_dump)
-            self._inbound.load(parachain.para_id, inbound)
+            self._inbound[parachain.para_id] = inbound
         self.guests.load(dump.guests)
         with refusing("messages under way"):
-            self._sent = {ParaId(it.para_id): it.messages(self._known(it.para_id).outbox) for it in dump.sent}
+            self._sent = {}
+            for para_id, blocks in dump.sent:
+                outbox = self._known(para_id).outbox
+                self._sent[para_id] = [list(map(outbox.message_of, sent)) for sent in blocks]
         self.tick = dump.tick
         self._calls = list(calls)
         self._facts.clear()
@@ -466,16 +460,16 @@ class Chains:
         parent = self.relay_chain.head
         block = self.relay_chain.build_block(calls)
         self._leaving.clear()
-        self._tell(RelaySealed(self.tick, block, parent))
+        self._emit(RelaySealed(self.tick, block, parent))
 
     def _deliver_messages(self) -> None:
         for para_id, blocks in self._sent.items():
             for messages in blocks:
                 self.relay_chain.upward.receive(para_id, [message.data for message in messages])
-                self._tell(MessagesQueued(self.tick, para_id, tuple(messages)))
+                self._emit(MessagesQueued(self.tick, para_id, tuple(messages)))
         self._sent.clear()
         for fact in self.guests.deliver(tick=self.tick):
-            self._tell(fact)
+            self._emit(fact)
 
     def _take_messages(self, parachain: Parachain) -> None:
         upward, para_id = self.relay_chain.upward, parachain.para_id
@@ -494,7 +488,7 @@ class Chains:
         refused_bytes = self.relay_chain.receive(para_id, downward, shares)
         if refused_bytes:
             self._inbound.refuse(para_id, refused_bytes)
-            self._tell(MessagesRefused(self.tick, para_id, refused_bytes))
+            self._emit(MessagesRefused(self.tick, para_id, refused_bytes))
 
     def _build_parachain_block(self, para_id: ParaId, parent: RelayBlock, *, newest: RelayBlock) -> None:
         collator = self.collators[para_id]
@@ -507,11 +501,11 @@ class Chains:
             block = collator.build(collation)
         except Panic as panic:
             left = self._inbound_totals(parachain, newest)
-            self._tell(BlockPanicked(self.tick, para_id, parent, collation, head, str(panic), left, honest))
+            self._emit(BlockPanicked(self.tick, para_id, parent, collation, head, str(panic), left, honest))
         else:
             self._inbound.take(para_id, block.outcome.messages)
             left = self._inbound_totals(parachain, newest, block.inherent)
-            self._tell(BlockBuilt(self.tick, para_id, parent, collation, head, block, left, honest, subscribes))
+            self._emit(BlockBuilt(self.tick, para_id, parent, collation, head, block, left, honest, subscribes))
             self._take_messages(parachain)
 
     def _inbound_totals(
@@ -525,18 +519,17 @@ class Chains:
             sum(messages.full_bytes for messages in kinds),
             sum(messages.hashed_bytes for messages in kinds),
             sum(len(message.data) for messages in left for message in messages),
-            self._inbound.refused_bytes.get(parachain.para_id, 0),
+            self._inbound[parachain.para_id].refused_bytes,
         )
 
-    def _tell(self, fact: Fact) -> None:
+    def _emit(self, fact: Fact) -> None:
         self._facts.append(fact)
         for listener in self.listeners:
             listener(fact)
 
     def __repr__(self) -> str:
-        return (
-            f"<Chains at tick {self.tick}: {self.relay_chain!r}, {len(self.parachains) + len(self.guests)} parachains>"
-        )
+        parachains = len(self.parachains) + len(self.guests)
+        return f"<ChainSimulator at tick {self.tick}: {self.relay_chain!r}, {parachains} parachains>"
 
 
 def manager_of(publisher: ParaId) -> bytes:

@@ -12,46 +12,42 @@ from msgspec import UNSET, UnsetType
 
 from relaycast_collator.facts import GuestBuilt, GuestRefusedBlock, MessagesQueued, MessagesRefused
 from relaycast_collator.guests import Guest, GuestBlock, GuestDump, GuestRefused
-from relaycast_collator.inbound import InboundBook, InboundDump
+from relaycast_collator.inbound import InboundState, InboundTracker
 from relaycast_collator.outbox import Publication, SentMessage
 from relaycast_collator.relay_chain import RelayBlock, RelayChain
 from relaycast_pallets.messaging.hrmp_channel import HrmpChannelId
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie.exceptions import CodecError
 from relaycast_xcm import ParaId, Publish
-from relaycast_xcm.checkpoint import U32, CheckpointRefused, Dump, DumpRow, refusing
+from relaycast_xcm.checkpoint import CheckpointRefused, Dump, refusing
 from relaycast_xcm.exceptions import UpwardQueueError
 from relaycast_xcm.instructions import SetTopic
 from relaycast_xcm.message import decode_versioned_xcm
 
-
-class GuestSentDump(DumpRow, frozen=True):
-    """What the blocks of a guest sent in the last tick: for each the messages upward, and those to other parachains."""
-
-    para_id: U32
-    blocks: list[list[bytes]]
-    horizontal: list[list[tuple[U32, bytes]]]
+Upward = tuple[bytes, ...]
+Horizontal = tuple[tuple[ParaId, bytes], ...]
 
 
 class GuestsDump(Dump, frozen=True):
     """The guests; ``inbound`` is about messages for them, in the same order."""
 
     guests: list[GuestDump]
-    inbound: list[InboundDump]
-    sent: list[GuestSentDump]
+    inbound: list[InboundState]
+    sent: list[tuple[ParaId, list[Upward], list[Horizontal]]]
+    """For each block of the last tick the messages upward, and those to other parachains."""
 
 
 class _Sent(NamedTuple):
     """What one block sent."""
 
-    upward: tuple[bytes, ...]
-    horizontal: tuple[tuple[ParaId, bytes], ...]
+    upward: Upward
+    horizontal: Horizontal
 
 
 class GuestTable(dict[ParaId, Guest]):
     """Guests by id, and what their blocks sent in the last tick; ``inbound`` is told which messages they took."""
 
-    def __init__(self, relay_chain: RelayChain, inbound: InboundBook) -> None:
+    def __init__(self, relay_chain: RelayChain, inbound: InboundTracker) -> None:
         super().__init__()
         self._relay_chain, self._inbound = relay_chain, inbound
         self._sent: dict[ParaId, list[_Sent]] = {}
@@ -111,14 +107,10 @@ class GuestTable(dict[ParaId, Guest]):
         if not self:
             return UNSET
         sent = [
-            GuestSentDump(
-                int(para_id),
-                [list(it.upward) for it in blocks],
-                [[(int(recipient), data) for recipient, data in it.horizontal] for it in blocks],
-            )
+            (para_id, [it.upward for it in blocks], [it.horizontal for it in blocks])
             for para_id, blocks in self._sent.items()
         ]
-        return GuestsDump([guest.dump() for guest in self.values()], list(map(self._inbound.dump, self)), sent)
+        return GuestsDump([guest.dump() for guest in self.values()], [self._inbound[it] for it in self], sent)
 
     def load(self, dump: GuestsDump | UnsetType) -> None:
         """Stand where another table's guests stood, made like these; raises ``CheckpointRefused``."""
@@ -127,20 +119,16 @@ class GuestTable(dict[ParaId, Guest]):
             known, given = list(self), [it.para_id for it in found.guests]
             if given != known or len(found.inbound) != len(known):
                 raise CheckpointRefused(f"got {given} with messages of {len(found.inbound)}, expected {known}")
-            strangers = [it.para_id for it in found.sent if it.para_id not in self]
+            strangers = [int(para_id) for para_id, _, _ in found.sent if para_id not in self]
             if strangers:
                 raise CheckpointRefused(f"messages of {strangers}, expected messages of {known}")
             for guest, its_dump, inbound in zip(self.values(), found.guests, found.inbound, strict=True):
                 guest.load(its_dump)
-                self._inbound.load(guest.para_id, inbound)
-            self._sent = {ParaId(it.para_id): _sent_of(it) for it in found.sent}
-
-
-def _sent_of(dump: GuestSentDump) -> list[_Sent]:
-    return [
-        _Sent(tuple(upward), tuple((ParaId(recipient), data) for recipient, data in horizontal))
-        for upward, horizontal in zip(dump.blocks, dump.horizontal, strict=True)
-    ]
+                self._inbound[guest.para_id] = inbound
+            self._sent = {
+                para_id: [_Sent(*sent) for sent in zip(upward, horizontal, strict=True)]
+                for para_id, upward, horizontal in found.sent
+            }
 
 
 def upward_messages(block: GuestBlock) -> tuple[bytes, ...]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from relaycast_collator.collator import Pace
 from relaycast_collator.relay_chain import RelayBlock
 from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
@@ -37,48 +39,56 @@ class InboundDump(DumpRow, frozen=True):
     """None of a parachain that built no block in the last tick."""
 
 
-class InboundBook:
-    """For each parachain, the relay block in which it ``joined``, what its new blocks took, and ``refused_bytes``."""
+class InboundState(DumpRow, frozen=True):
+    """What is known of a parachain's messages beside queues.
 
-    def __init__(self) -> None:
-        self.joined: dict[ParaId, int] = {}
-        self.refused_bytes: dict[ParaId, int] = {}
-        self._taken: dict[ParaId, MessagesTaken] = {}
+    These are the relay block in which it ``joined``, what was refused to senders, and what its blocks took that are not
+    included yet.
+    """
+
+    joined: U32
+    refused_bytes: Count
+    processed_downward_messages: U32
+    hrmp_watermark: U32 | None
+    """None of a parachain that built no block in the last tick."""
+
+    @property
+    def taken(self) -> MessagesTaken | None:
+        """What the blocks took that are not included yet, ``None`` where none was built."""
+        if self.hrmp_watermark is None:
+            return None
+        return MessagesTaken(self.processed_downward_messages, self.hrmp_watermark)
+
+    def with_taken(self, processed: int, watermark: int | None) -> "InboundState":
+        return InboundState(self.joined, self.refused_bytes, processed, watermark)
+
+
+class InboundTracker(dict[ParaId, InboundState]):
+    """What is known of the messages for each parachain."""
+
+    def join(self, para_id: ParaId, relay_block: int) -> None:
+        """Begin with a parachain that joins in ``relay_block``."""
+        self[para_id] = InboundState(relay_block, 0, 0, None)
 
     def relay_parent(self, para_id: ParaId, pace: Pace, parents: Sequence[RelayBlock]) -> RelayBlock:
         """Return the one of ``parents`` that a parachain builds on by its pace, none from before it joined."""
         newest = parents[-1].number
-        return parents[-1 - min(pace.relay_parent_offset, newest - self.joined[para_id], len(parents) - 1)]
+        return parents[-1 - min(pace.relay_parent_offset, newest - self[para_id].joined, len(parents) - 1)]
 
     def take(self, para_id: ParaId, taken: MessagesTaken) -> None:
         """Note messages that a block took, for the relay block that includes it."""
-        before = self._taken.get(para_id)
-        self._taken[para_id] = taken if before is None else before.and_then(taken)
+        before = self[para_id].taken
+        now = taken if before is None else before.and_then(taken)
+        self[para_id] = self[para_id].with_taken(now.processed_downward_messages, now.hrmp_watermark)
 
     def included(self, para_id: ParaId) -> MessagesTaken | None:
         """Return what the blocks took that are included now, and forget it; ``None`` where none was built."""
-        return self._taken.pop(para_id, None)
+        taken = self[para_id].taken
+        if taken is not None:
+            self[para_id] = self[para_id].with_taken(0, None)
+        return taken
 
     def refuse(self, para_id: ParaId, refused_bytes: int) -> None:
         """Count bytes that were refused to their senders."""
-        self.refused_bytes[para_id] = self.refused_bytes.get(para_id, 0) + refused_bytes
-
-    def forget(self, para_id: ParaId) -> None:
-        """Forget a parachain that is off-boarded."""
-        del self.joined[para_id]
-        self._taken.pop(para_id, None)
-        self.refused_bytes.pop(para_id, None)
-
-    def dump(self, para_id: ParaId) -> InboundDump:
-        """Return what is known of a parachain as data."""
-        taken, refused_bytes = self._taken.get(para_id), self.refused_bytes.get(para_id, 0)
-        processed = 0 if taken is None else taken.processed_downward_messages
-        watermark = None if taken is None else taken.hrmp_watermark
-        return InboundDump(self.joined[para_id], refused_bytes, processed, watermark)
-
-    def load(self, para_id: ParaId, dump: InboundDump) -> None:
-        """Know of a parachain what another book put away."""
-        self.joined[para_id], self.refused_bytes[para_id] = dump.joined, dump.refused_bytes
-        self._taken.pop(para_id, None)
-        if dump.hrmp_watermark is not None:
-            self._taken[para_id] = MessagesTaken(dump.processed_downward_messages, dump.hrmp_watermark)
+        if para_id in self:
+            self[para_id] = replace(self[para_id], refused_bytes=self[para_id].refused_bytes + refused_bytes)

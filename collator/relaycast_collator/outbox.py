@@ -6,7 +6,7 @@ free ones. What a panicking block put in is taken out again.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -15,7 +15,7 @@ from relaycast_trie import blake2_256
 from relaycast_trie.scale import encode_compact
 from relaycast_xcm import Location, Publish
 from relaycast_xcm.barriers import MAX_PUBLISH_INSTRUCTIONS
-from relaycast_xcm.checkpoint import U32, Count, DumpRow, Hash, refusing
+from relaycast_xcm.checkpoint import U32, Count, DumpRow, refusing
 from relaycast_xcm.instructions import MAX_PUBLISH_VALUE_BYTES
 from relaycast_xcm.message import MAX_PAID_INSTRUCTIONS, PAYMENT_INSTRUCTIONS, encode_versioned_xcm, paid_message
 from relaycast_xcm.primitives import U32_MAX
@@ -31,17 +31,7 @@ FIXED_PUBLISH_BYTES = 1 + 32 + 4
 """Bytes of a ``Publish`` without its value: its index, the key and the time to live."""
 
 
-class PublicationDump(DumpRow, frozen=True):
-    """A value on its way out."""
-
-    key: Hash
-    value: bytes
-    ttl: U32
-    tick: Count
-    fees: Count
-
-
-class Publication(Struct, frozen=True):
+class Publication(DumpRow, frozen=True):
     """A value on its way out, and the ``tick`` of the first block that could send it.
 
     ``fees`` are the planck that it may cost; at 0 it asks for free execution.
@@ -49,9 +39,9 @@ class Publication(Struct, frozen=True):
 
     key: SubscribedKey
     value: bytes
-    ttl: int
-    tick: int
-    fees: int = 0
+    ttl: U32
+    tick: Count
+    fees: Count = 0
 
     def __post_init__(self) -> None:
         if len(self.value) > MAX_PUBLISH_VALUE_BYTES:
@@ -60,14 +50,6 @@ class Publication(Struct, frozen=True):
             raise ValueError(f"a ttl is a u32, got {self.ttl}")
         if not 0 <= self.fees <= MAX_FEES:
             raise ValueError(f"fees are planck from 0 to {MAX_FEES}, got {self.fees}")
-
-    def dump(self) -> PublicationDump:
-        return PublicationDump(bytes(self.key), self.value, self.ttl, self.tick, self.fees)
-
-    @classmethod
-    def of_dump(cls, dump: PublicationDump) -> "Publication":
-        """Return what was put away; ``ValueError`` when no message can hold it."""
-        return cls(SubscribedKey(dump.key), dump.value, dump.ttl, dump.tick, dump.fees)
 
     @property
     def encoded_bytes(self) -> int:
@@ -129,16 +111,12 @@ class Outbox:
         while len(self._waiting) > mark:
             self._waiting.pop()
 
-    def dump(self) -> list[PublicationDump]:
-        """Return what waits as data."""
-        return [publication.dump() for publication in self._waiting]
-
-    def load(self, dump: list[PublicationDump]) -> None:
-        """Hold what another outbox put away; raises ``CheckpointRefused``."""
+    def load(self, waiting: Iterable[Publication]) -> None:
+        """Hold what another outbox held; raises ``CheckpointRefused``."""
         self._waiting.clear()
         with refusing("publications that wait"):
-            for publication in dump:
-                self.put(Publication.of_dump(publication))
+            for publication in waiting:
+                self.put(publication)
 
     def _take(self, room: int) -> list[Publication]:
         """Take out the publications of the next message, of which each pays or none does."""

@@ -16,8 +16,8 @@ from relaycast_collator.header import (
     modelled_seal,
     relay_parent_storage_root_item,
 )
-from relaycast_collator.kept_values import KeptDump, KeptValues, WantedDump, WeightDump
-from relaycast_collator.outbox import Outbox, Publication, PublicationDump, SentMessage
+from relaycast_collator.latest_values import KeptRow, LatestValues, WantedRow, WeightRow
+from relaycast_collator.outbox import Outbox, Publication, SentMessage
 from relaycast_collator.upgrades import ParachainUpgrades
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_pallets.frame.state import State
@@ -56,13 +56,13 @@ class ParachainDump(Dump, frozen=True):
     head: bytes
     tick: Count
     state: StateDump
-    wanted: list[WantedDump]
-    kept: list[KeptDump]
-    outbox: list[PublicationDump]
+    wanted: list[WantedRow]
+    kept: list[KeptRow]
+    outbox: list[Publication]
     upgrades: U32 | UnsetType = UNSET
     """Number of runtime upgrades up to ``head``; absent where there were none."""
 
-    weights: list[WeightDump] | UnsetType = UNSET
+    weights: list[WeightRow] | UnsetType = UNSET
     """The declared weights of callbacks; absent if all are zero."""
 
 
@@ -84,7 +84,7 @@ class ParachainBlock(Struct, frozen=True):
 
 
 class Parachain:
-    """One parachain; ``handler`` is its own code, ``KeptValues`` unless given.
+    """One parachain; ``handler`` is its own code, ``LatestValues`` unless given.
 
     ``tick`` is that of its next block; the network's clock sets it.
     """
@@ -101,7 +101,7 @@ class Parachain:
         trie_engine: Engine = "auto",
     ) -> None:
         self.para_id = para_id
-        self.kept = KeptValues()
+        self.kept = LatestValues()
         self.outbox = Outbox(limits=upward_limits, account=Location.parachain(para_id))
         self.state = State(window=2, engine=trie_engine)
         self.system = System(self.state)
@@ -201,7 +201,7 @@ class Parachain:
         """Return where the chain stands between two blocks; ``ValueError`` when it has a handler of its own."""
         if self.subscriber.handler is not self.kept:
             raise ValueError(f"parachain {self.para_id} has a handler of its own, which cannot be put away")
-        wanted, kept = self.kept.dump()
+        wanted, kept, weights = self.kept.dump()
         return ParachainDump(
             version=VERSION,
             para_id=int(self.para_id),
@@ -210,9 +210,9 @@ class Parachain:
             state=self.state.dump(),
             wanted=wanted,
             kept=kept,
-            outbox=self.outbox.dump(),
+            outbox=list(self.outbox),
             upgrades=self.upgrades.built or UNSET,
-            weights=self.kept.dump_weights() or UNSET,
+            weights=weights or UNSET,
         )
 
     def load(self, dump: ParachainDump) -> None:
@@ -227,8 +227,7 @@ class Parachain:
             self.head = Header.decode(dump.head)
             if self.head.state_root != self.state.root:
                 raise CheckpointRefused(f"its head has the state root 0x{self.head.state_root.hex()}")
-            self.kept.load(dump.wanted, dump.kept)
-            self.kept.load_weights(() if isinstance(dump.weights, UnsetType) else dump.weights)
+            self.kept.load(dump.wanted, dump.kept, () if isinstance(dump.weights, UnsetType) else dump.weights)
             self.outbox.load(dump.outbox)
             self.upgrades.load(dump.upgrades or 0)
         self.tick = dump.tick

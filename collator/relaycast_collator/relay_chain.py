@@ -74,7 +74,7 @@ from relaycast_xcm import (
     XcmExecutor,
     parachain_account,
 )
-from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Dump, DumpRow, Hash, Version, refusing
+from relaycast_xcm.checkpoint import VERSION, CheckpointRefused, Dump, Hash, Version, refusing
 from relaycast_xcm.ump import POLKADOT_LIMITS, Processing, UpwardDump, UpwardLimits, UpwardMessageQueue
 
 MAX_CODE_SIZE = 3 * 1024 * 1024
@@ -190,13 +190,6 @@ class RelayBlock(Struct, frozen=True):
         return f"<RelayBlock #{self.number} state 0x{self.state_root.hex()}, {len(self.events)} events>"
 
 
-class HeadDump(DumpRow, frozen=True):
-    """A parachain's head that the next block holds."""
-
-    para_id: U32
-    head: bytes
-
-
 class RelayChainDump(Dump, frozen=True):
     """A relay chain between two blocks; ``headers`` in SCALE, from the oldest block on that can be proven from."""
 
@@ -204,7 +197,9 @@ class RelayChainDump(Dump, frozen=True):
     genesis_root: Hash
     headers: list[bytes]
     state: StateDump
-    heads: list[HeadDump]
+    heads: list[tuple[ParaId, bytes]]
+    """Heads of parachains that the next block holds."""
+
     upward: UpwardDump
     downward: list[DownwardDump]
     channels: list[ChannelDump]
@@ -365,7 +360,7 @@ class RelayChain:
             genesis_root=self.genesis_root,
             headers=[block.header.encode() for block in self.blocks],
             state=self.state.dump(),
-            heads=[HeadDump(int(para_id), head) for para_id, head in self.heads.items()],
+            heads=list(self.heads.items()),
             upward=self.upward.dump(),
             downward=self.dmp.dump(),
             channels=self.hrmp.dump(),
@@ -385,7 +380,7 @@ class RelayChain:
             self.hrmp.load(dump.channels)
         self.blocks.clear()
         self.blocks.extend(map(RelayBlock, headers))
-        self.heads = {ParaId(it.para_id): it.head for it in dump.heads}
+        self.heads = dict(dump.heads)
         self.genesis_root = dump.genesis_root
         self.upgrades.load(self.head.number)
         self.system.events.take()

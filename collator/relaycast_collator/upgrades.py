@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec import Struct, field
 
-from relaycast_collator.kept_values import KeptValues
+from relaycast_collator.latest_values import LatestValues
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
 from relaycast_pallets.broadcaster.pallet import Broadcaster
 from relaycast_pallets.frame.system_events import RuntimeUpgraded
@@ -92,7 +92,7 @@ class RelayUpgrades:
 class ParachainUpgrades:
     """The upgrades of a parachain in their order, and how many of them are done."""
 
-    def __init__(self, system: ParachainSystem, kept: KeptValues) -> None:
+    def __init__(self, system: ParachainSystem, kept: LatestValues) -> None:
         self.scheduled: list[ParachainUpgrade] = []
         self.built = 0
         """Number of upgrades whose migration is in the state of the last block."""

@@ -26,7 +26,7 @@ from hashlib import blake2b
 from typing import Protocol
 from urllib.parse import quote
 
-from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt, RelaySealed, TickBegan
+from relaycast_collator import BlockBuilt, ChainSimulator, Fact, GuestBuilt, RelaySealed, TickBegan
 from relaycast_collator.header import Header
 from relaycast_gateway.chain_topics import chain_topic
 from relaycast_gateway.icrc16 import NOTHING, Icrc16, array, blob, boolean, map_of, nat, option, text
@@ -123,7 +123,7 @@ class ChainFeed:
         self,
         log: EventLog,
         *,
-        chains: Chains,
+        chains: ChainSimulator,
         network_name: str,
         prefix: str = PREFIX,
         block_time: BlockClock = block_time,
@@ -169,7 +169,7 @@ class ChainFeed:
             elif para_id not in self._sources:
                 raise ValueError(f"genesis_hashes: got none of parachain {para_id}, which is at #{head.number}")
         self._newest = next(self._announced(self._relay_source, *self._sources.values()), None)
-        chains.listeners.append(self.hear)
+        chains.listeners.append(self.on_fact)
 
     def publications(self) -> Iterator[tuple[str, bytes]]:
         """Yield the well-known namespaces of these chains, each with the principals that publish there."""
@@ -230,10 +230,10 @@ class ChainFeed:
 
     def close(self) -> None:
         """Hear no more."""
-        if self.hear in self._chains.listeners:
-            self._chains.listeners.remove(self.hear)
+        if self.on_fact in self._chains.listeners:
+            self._chains.listeners.remove(self.on_fact)
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         """Append the events of a block, or hold them ``by_tick``; other facts are ignored.
 
         An event that cannot be made is lost; the block and its other listeners continue.

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_gateway.access import NO_LISTS, ROUTER_PREFIX, EventAccess
 from relaycast_gateway.chain_feed import PREFIX, ChainFeed, KeyNames
 from relaycast_gateway.clock import Clock, SystemClock
@@ -193,7 +193,7 @@ class Gateway:
             return made
 
     def follow(
-        self, chains: Chains, network_name: str, *, key_names: KeyNames = dict, by_tick: bool = False
+        self, chains: ChainSimulator, network_name: str, *, key_names: KeyNames = dict, by_tick: bool = False
     ) -> ChainFeed:
         """Append the events of ``chains`` to the log, with proofs while a subscription asks for them.
 

@@ -14,10 +14,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import accumulate, chain
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from relaycast_ledger.record_fields import Last, Sum, Total, later, merged_totals
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import PublisherView
@@ -31,6 +33,8 @@ from relaycast_trie.node import Branch, HashedValue
 from relaycast_trie.paths import descend, under, ways
 from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.primitives import U64_MAX
+
+K = TypeVar("K")
 
 
 class NodeTotals(Struct, frozen=True):
@@ -49,6 +53,21 @@ class NodeTotals(Struct, frozen=True):
 
 
 NONE = NodeTotals()
+NodeSum = Annotated[NodeTotals, Total()]
+
+
+def total(sizes: Iterable[int]) -> NodeTotals:
+    """Return the number of ``sizes`` and their sum."""
+    counted = list(sizes)
+    return NodeTotals(len(counted), sum(counted))
+
+
+def totals_by(sizes: Iterable[tuple[K, int]]) -> dict[K, NodeTotals]:
+    """Return the totals of sizes by what they belong to, in the order in which that first comes."""
+    found: dict[K, list[int]] = {}
+    for owner, size in sizes:
+        found.setdefault(owner, []).append(size)
+    return {owner: NodeTotals(len(them), sum(them)) for owner, them in found.items()}
 
 
 class Ending(Enum):
@@ -75,56 +94,56 @@ class PublisherAccount(Struct, frozen=True, kw_only=True):
     """
 
     publisher: ParaId
-    ending: Ending = Ending.UNCHANGED
-    keys: int = 0
+    ending: Annotated[Ending, Total(add=later)] = Ending.UNCHANGED
+    keys: Last = 0
     """Keys that are subscribed to."""
 
-    keys_walked: int = 0
+    keys_walked: Sum = 0
     """Keys that were dealt with in this block, changed or not."""
 
-    keys_changed: int = 0
+    keys_changed: Sum = 0
     """Keys with a new value in this block."""
 
-    callbacks: int = 0
+    callbacks: Sum = 0
     """Values that were handed on."""
 
-    top: NodeTotals = NONE
+    top: NodeSum = NONE
     """The relay chain's top trie, on the way to the child root."""
 
-    new: NodeTotals = NONE
+    new: NodeSum = NONE
     """Nodes where the old trie, as far as the pass compares with one, has none at that prefix."""
 
-    changed: NodeTotals = NONE
+    changed: NodeSum = NONE
     """Nodes that stand in for another one at the same prefix."""
 
-    unseen: NodeTotals = NONE
+    unseen: NodeSum = NONE
     """Nodes where the old trie cannot be seen: what was there, or above, is not in the node cache."""
 
-    value: NodeTotals = NONE
+    value: NodeSum = NONE
     """External values; a value of at most 32 bytes is inside its node."""
 
-    cached: NodeTotals = NONE
+    cached: NodeSum = NONE
     """Nodes of the new and of the old trie that were read from the node cache."""
 
-    pruned_unchanged: NodeTotals = NONE
+    pruned_unchanged: NodeSum = NONE
     """Collected, and nothing below had moved."""
 
-    pruned_cached: NodeTotals = NONE
+    pruned_cached: NodeSum = NONE
     """Collected and read from the node cache instead."""
 
-    pruned_beyond_budget: NodeTotals = NONE
+    pruned_beyond_budget: NodeSum = NONE
     """Collected, and the budget ended before it was read."""
 
-    pruned_disabled: NodeTotals = NONE
+    pruned_disabled: NodeSum = NONE
     """Collected before it was known that a path is too deep."""
 
-    uncacheable: NodeTotals = NONE
+    uncacheable: NodeSum = NONE
     """Nodes that the cache policy does not keep."""
 
-    sibling_bytes: int = 0
+    sibling_bytes: Sum = 0
     """Bytes of child references that lead to no subscribed key."""
 
-    consumed: Weight = Weight.ZERO
+    consumed: Annotated[Weight, Total()] = Weight.ZERO
     """What the meter charged for its reads: picoseconds, and bytes."""
 
     @property
@@ -148,26 +167,11 @@ class PublisherAccount(Struct, frozen=True, kw_only=True):
         changed = f"{self.keys_changed} of {self.keys} keys changed"
         return f"<PublisherAccount {self.publisher} {self.ending.value}: {changed}, {causes}>"
 
-    def and_then(self, later: "PublisherAccount") -> "PublisherAccount":
+    def and_then(self, after: "PublisherAccount") -> "PublisherAccount":
         """Return the account of several blocks, with the keys and the ending of the last of them."""
-        figures: dict[str, Any] = {name: getattr(self, name) + getattr(later, name) for name in (*TOTALS, *COUNTS)}
-        consumed = self.consumed + later.consumed
-        return PublisherAccount(
-            publisher=self.publisher, ending=later.ending, keys=later.keys, consumed=consumed, **figures
-        )
-
-    def columns(self) -> dict[str, int | str]:
-        """Return the account as a flat row."""
-        row: dict[str, int | str] = {"publisher": int(self.publisher), "ending": self.ending.value, "keys": self.keys}
-        row.update({name: getattr(self, name) for name in COUNTS})
-        row.update(ref_time=self.consumed.ref_time, proof_size=self.consumed.proof_size)
-        for name in TOTALS:
-            totals: NodeTotals = getattr(self, name)
-            row[f"{name}_nodes"], row[f"{name}_bytes"] = totals.nodes, totals.node_bytes
-        return row
+        return replace(self, **merged_totals(self, after))
 
 
-COUNTS = ("keys_walked", "keys_changed", "callbacks", "sibling_bytes")
 IN_THE_PROOF = ("top", "new", "changed", "unseen", "value")
 PRUNED = ("pruned_unchanged", "pruned_cached", "pruned_beyond_budget", "pruned_disabled")
 TOTALS = (*IN_THE_PROOF, "cached", *PRUNED, "uncacheable")
@@ -269,6 +273,11 @@ class BlockAccount(Struct, frozen=True):
         """What was collected beside it."""
         return sum((account.pruned for account in self.publishers), self.pruned_unsubscribed)
 
+    @property
+    def by_cause(self) -> tuple[int, ...]:
+        """Bytes of the proof that all publishers took, in the order of ``IN_THE_PROOF``."""
+        return tuple(sum(getattr(it, cause).node_bytes for it in self.publishers) for cause in IN_THE_PROOF)
+
     def __repr__(self) -> str:
         sizes = f"{self.proof.node_bytes:,} bytes, {self.static.node_bytes:,} of them static"
         return f"<BlockAccount of {sizes}: {', '.join(map(repr, self.publishers)) or 'no publishers'}>"
@@ -287,64 +296,15 @@ class Entry(NamedTuple):
 
 _COUNTS_IN = {
     "top": ("top", "structure"),
-    "new": ("structure",),
-    "changed": ("structure",),
-    "unseen": ("structure",),
+    **dict.fromkeys(("new", "changed", "unseen"), ("structure",)),
     "value": ("value",),
     "cached": ("cached",),
-    "pruned_unchanged": ("pruned",),
-    "pruned_cached": ("pruned",),
-    "pruned_beyond_budget": ("pruned",),
-    "pruned_disabled": ("pruned",),
+    **dict.fromkeys(PRUNED, ("pruned",)),
 }
 """The totals of a ``KeyAccount`` by those of its ``PublisherAccount``."""
 
-_SAME_FOR_ALL = {
-    Ending.UNCHANGED: KeyEnding.UNCHANGED,
-    Ending.NOT_REACHED: KeyEnding.NOT_REACHED,
-    Ending.DISABLED: KeyEnding.DISABLED,
-    Ending.ABSENT: KeyEnding.ABSENT,
-}
-
-
-def node_uses(view: PublisherView, entries: Iterable[Entry]) -> Iterator[NodeUse]:
-    """Say of every entry of a publisher where it stands and for whom."""
-    keys, paths = view.subscribed.keys, view.subscribed.paths
-    top = to_nibbles(derive_child_info(view.para_id).prefixed_storage_key())
-    for cause, node_hash, node_bytes, index, depth, in_top_trie in entries:
-        prefix = (top if in_top_trie else paths[index])[:depth]
-        yield NodeUse(view.para_id, keys[index], prefix, node_hash, node_bytes, cause, in_top_trie)
-
-
-def key_accounts(
-    view: PublisherView, ending: Ending, change: PublisherChange | None, entries: Iterable[Entry]
-) -> Iterator[KeyAccount]:
-    """Share a publisher's entries out among its keys: one account for each, in their order."""
-    sums: dict[int, dict[str, list[int]]] = {}
-    for cause, _, node_bytes, index, _, _ in entries:
-        mine = sums.setdefault(index, {})
-        for name in _COUNTS_IN[cause]:
-            total = mine.setdefault(name, [0, 0])
-            total[0] += 1
-            total[1] += node_bytes
-    endings = _endings(view, ending, change)
-    for index, (key, became) in enumerate(zip(view.subscribed.keys, endings, strict=True)):
-        if index not in sums:
-            yield KeyAccount(publisher=view.para_id, key=key, ending=became)
-            continue
-        totals = {name: NodeTotals(*total) for name, total in sums[index].items()}
-        yield KeyAccount(publisher=view.para_id, key=key, ending=became, **totals)
-
-
-def _endings(view: PublisherView, ending: Ending, change: PublisherChange | None) -> list[KeyEnding]:
-    keys = view.subscribed.keys
-    if ending in _SAME_FOR_ALL or change is None:
-        return [_SAME_FOR_ALL[ending]] * len(keys)
-    endings = dict.fromkeys(keys, KeyEnding.UNCHANGED if change.finished else KeyEnding.NOT_REACHED)
-    endings.update({key: KeyEnding.UNCHANGED for key, base in change.processed_roots.items() if base == change.root})
-    endings.update({key: KeyEnding.CHANGED for key, _ in change.changed})
-    endings.update(dict.fromkeys(change.deleted, KeyEnding.DELETED))
-    return list(endings.values())
+_SAME_FOR_ALL = frozenset({Ending.UNCHANGED, Ending.NOT_REACHED, Ending.DISABLED, Ending.ABSENT})
+"""Endings of a publisher that are those of its keys."""
 
 
 Nodes = Mapping[bytes, bytes]
@@ -353,7 +313,7 @@ Span = tuple[bytes, int, int, int]
 """The hash of a node or value, its depth in nibbles, and the range of keys whose paths lead through it."""
 
 
-class PublisherBook(Struct):
+class PublisherTracker(Struct):
     """``child_root`` is what the relay chain's top trie names.
 
     ``reached`` is false when a node on the way there was pruned.
@@ -453,25 +413,40 @@ class PublisherBook(Struct):
             callbacks=callbacks,
             sibling_bytes=self.sibling_bytes,
             consumed=Weight(min(self.ref_time, U64_MAX), min(self.proof_size, U64_MAX)),
-            uncacheable=NodeTotals(len(self._uncacheable), sum(self._uncacheable)),
-            **self._sums(),
+            uncacheable=total(self._uncacheable),
+            **totals_by((it.cause, it.node_bytes) for it in self.entries),
         )
 
     def key_accounts(self) -> Iterator[KeyAccount]:
-        """Return what each of its keys took."""
-        return key_accounts(self.view, self.ending, self.change, self.entries)
+        """Share the entries out among the keys: one account for each, in their order."""
+        view, names = self.view, _COUNTS_IN
+        sums = totals_by(((it.key_index, name), it.node_bytes) for it in self.entries for name in names[it.cause])
+        of_keys: dict[int, dict[str, NodeTotals]] = {}
+        for (index, name), total in sums.items():
+            of_keys.setdefault(index, {})[name] = total
+        for index, (key, ending) in enumerate(zip(view.subscribed.keys, self._key_endings(), strict=True)):
+            yield KeyAccount(publisher=view.para_id, key=key, ending=ending, **of_keys.get(index, {}))
 
     def node_uses(self) -> Iterator[NodeUse]:
-        """Return what each of its nodes is for."""
-        return node_uses(self.view, self.entries)
+        """Say of every entry where its node is and for whom."""
+        view = self.view
+        keys, paths = view.subscribed.keys, view.subscribed.paths
+        top = to_nibbles(derive_child_info(view.para_id).prefixed_storage_key())
+        for cause, node_hash, node_bytes, index, depth, in_top_trie in self.entries:
+            prefix = (top if in_top_trie else paths[index])[:depth]
+            yield NodeUse(view.para_id, keys[index], prefix, node_hash, node_bytes, cause, in_top_trie)
 
-    def _sums(self) -> dict[str, NodeTotals]:
-        sums: dict[str, list[int]] = {}
-        for entry in self.entries:
-            total = sums.setdefault(entry.cause, [0, 0])
-            total[0] += 1
-            total[1] += entry.node_bytes
-        return {cause: NodeTotals(nodes, node_bytes) for cause, (nodes, node_bytes) in sums.items()}
+    def _key_endings(self) -> list[KeyEnding]:
+        keys, change, ending = self.view.subscribed.keys, self.change, self.ending
+        if ending in _SAME_FOR_ALL or change is None:
+            return [KeyEnding(ending.value)] * len(keys)
+        endings = dict.fromkeys(keys, KeyEnding.UNCHANGED if change.finished else KeyEnding.NOT_REACHED)
+        endings.update(
+            {key: KeyEnding.UNCHANGED for key, base in change.processed_roots.items() if base == change.root}
+        )
+        endings.update({key: KeyEnding.CHANGED for key, _ in change.changed})
+        endings.update(dict.fromkeys(change.deleted, KeyEnding.DELETED))
+        return list(endings.values())
 
     def _enter_relay_node(self, node_hash: bytes, data: bytes) -> None:
         change, subscribed, prefix = self._moved(), self.view.subscribed, self._gained_at[node_hash]
@@ -572,7 +547,7 @@ def account_for(
     """
     given = by_hash(proof)
     nodes = by_hash(collected.nodes) if collected.recorded is None else collected.recorded
-    books = {para_id: PublisherBook(view, subscriber) for para_id, view in result.plan.views.items()}
+    books = {para_id: PublisherTracker(view, subscriber) for para_id, view in result.plan.views.items()}
     for change in result.changes:
         books[change.para_id].change = change
     pruned = {node_hash: len(data) for node_hash, data in nodes.items() if node_hash not in given}
@@ -591,19 +566,19 @@ def account_for(
     if causes is not None:
         causes.update((node_hash, "static") for node_hash in given if node_hash not in read)
         causes.update((entry.node_hash, entry.cause) for book in books.values() for entry in book.entries)
-    static = _total(len(data) for node_hash, data in given.items() if node_hash not in read)
+    static = total(len(data) for node_hash, data in given.items() if node_hash not in read)
     publishers = tuple(book.close(callbacks.get(para_id, 0)) for para_id, book in books.items())
     return BlockAccount(
         static,
         publishers,
-        _total(pruned.values()),
-        tuple(chain.from_iterable(map(PublisherBook.key_accounts, books.values()))) if by_key else (),
-        tuple(chain.from_iterable(map(PublisherBook.node_uses, books.values()))) if by_node else (),
+        total(pruned.values()),
+        tuple(chain.from_iterable(map(PublisherTracker.key_accounts, books.values()))) if by_key else (),
+        tuple(chain.from_iterable(map(PublisherTracker.node_uses, books.values()))) if by_node else (),
     )
 
 
 def _follow_top(
-    books: Mapping[ParaId, PublisherBook], relay_root: bytes, nodes: Nodes, pruned: dict[bytes, int]
+    books: Mapping[ParaId, PublisherTracker], relay_root: bytes, nodes: Nodes, pruned: dict[bytes, int]
 ) -> dict[bytes, tuple[ParaId, int]]:
     """Find every publisher's child root and return whose way there each node is on, and how deep it stands.
 
@@ -620,8 +595,3 @@ def _follow_top(
             if isinstance(value, bytes):
                 book.child_root = value
     return on_top
-
-
-def _total(sizes: Iterable[int]) -> NodeTotals:
-    counted = list(sizes)
-    return NodeTotals(len(counted), sum(counted))

@@ -7,11 +7,33 @@ loading it takes longer than a short run.
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, get_origin
 
 import pyarrow as pa
 
+from relaycast_ledger.record_fields import type_at
+
 Buffers = list[pa.Buffer | None]
+
+ARROW_TYPES: dict[type, pa.DataType] = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bytes: pa.binary(),
+    str: pa.string(),
+}
+
+
+def schema_of(columns: Iterable[tuple[str, type, str]]) -> pa.Schema:
+    """Return the schema of columns: each a name, the type of its records, and the path to its value in them."""
+    return pa.schema([(name, _arrow_type(kind, path)) for name, kind, path in columns])
+
+
+def _arrow_type(kind: type, path: str) -> pa.DataType:
+    found = type_at(kind, path).kind
+    if get_origin(found) is tuple:
+        return pa.list_(ARROW_TYPES[int])
+    return next(arrow for python, arrow in ARROW_TYPES.items() if issubclass(found, python))
 
 
 def column(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:

@@ -8,7 +8,6 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import NamedTuple
 
 from relaycast_collator.facts import Fact, MessagesQueued, ParachainLeft, RelaySealed
 from relaycast_collator.outbox import SentMessage
@@ -34,68 +33,46 @@ Entries = Callable[[ParaId, bytes], PublishedEntry | None]
 """What the relay chain holds now."""
 
 
-class CarriedMessage(NamedTuple):
+class CarriedMessage(DumpRow, frozen=True):
     """A message under way, and the keys that it publishes, from instruction ``first`` on, with their ticks."""
-
-    id: bytes
-    first: int
-    publications: tuple[tuple[SubscribedKey, int], ...]
-
-
-class CarriedDump(DumpRow, frozen=True):
-    """A message under way."""
 
     id: Hash
     first: Count
-    keys: list[Hash]
-    ticks: list[Count]
+    keys: tuple[SubscribedKey, ...]
+    ticks: tuple[Count, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.keys) != len(self.ticks):
+            raise ValueError(f"a message has a tick for each of {len(self.keys)} keys, got {len(self.ticks)}")
 
 
-class UnderWayDump(DumpRow, frozen=True):
-    """The messages of one parachain that the relay chain has queued, the oldest first."""
-
-    para_id: U32
-    messages: list[CarriedDump]
-
-
-class PublishedDump(DumpRow, frozen=True):
+class PublishedRow(DumpRow, frozen=True):
     """The keys of one publisher, the one published last at the end, and the last publications of each.
 
     ``counts`` has the number of publications of each key; ``relay_blocks`` and ``ticks`` have them one after another.
     """
 
-    publisher: U32
-    keys: list[Hash]
+    publisher: ParaId
+    keys: list[SubscribedKey]
     counts: list[Count]
     relay_blocks: list[U32]
     ticks: list[Count]
 
 
-class SeenDump(DumpRow, frozen=True):
-    """The relay blocks of the values of one publisher that reached a subscriber last."""
-
-    subscriber: U32
-    publisher: U32
-    keys: list[Hash]
-    relay_blocks: list[U32]
-
-
-class CheckedDump(DumpRow, frozen=True):
-    """The relay block up to which a publisher's values were looked for at a subscriber."""
-
-    subscriber: U32
-    publisher: U32
-    relay_block: U32
-
-
 class DeliveriesDump(Dump, frozen=True):
     """What later deliveries and checks follow from."""
 
-    under_way: list[UnderWayDump]
-    published: list[PublishedDump]
-    seen: list[SeenDump]
-    checked: list[CheckedDump]
-    begun: list[CheckedDump]
+    under_way: list[tuple[ParaId, list[CarriedMessage]]]
+    """The messages of one parachain that the relay chain has queued, the oldest first."""
+
+    published: list[PublishedRow]
+    seen: list[tuple[ParaId, ParaId, list[SubscribedKey], list[U32]]]
+    """By subscriber and publisher the relay blocks of the values that reached it last."""
+
+    checked: list[tuple[ParaId, ParaId, U32]]
+    """The relay block up to which a publisher's values were looked for at a subscriber."""
+
+    begun: list[tuple[ParaId, ParaId, U32]]
 
 
 class Deliveries:
@@ -105,11 +82,11 @@ class Deliveries:
         self._under_way: dict[ParaId, deque[CarriedMessage]] = {}
         self._versions: dict[Place, deque[tuple[BlockNumber, int]]] = {}
         self._latest: dict[ParaId, dict[SubscribedKey, BlockNumber]] = {}
-        self._seen: dict[tuple[ParaId, Place], BlockNumber] = {}
+        self._seen: dict[tuple[ParaId, ParaId], dict[SubscribedKey, BlockNumber]] = {}
         self._checked: dict[tuple[ParaId, ParaId], BlockNumber] = {}
         self._begun: dict[tuple[ParaId, ParaId], BlockNumber] = {}
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         """Note the way of publications to the relay chain."""
         match fact:
             case MessagesQueued(_, para_id, messages):
@@ -124,10 +101,10 @@ class Deliveries:
 
     def sent(self, para_id: ParaId, messages: Iterable[SentMessage]) -> None:
         """Note messages that the relay chain has queued."""
-        carried = (
-            CarriedMessage(it.id, it.first, tuple((one.key, one.tick) for one in it.publications)) for it in messages
-        )
-        self._under_way.setdefault(para_id, deque()).extend(carried)
+        under_way = self._under_way.setdefault(para_id, deque())
+        for it in messages:
+            keys, ticks = tuple(one.key for one in it.publications), tuple(one.tick for one in it.publications)
+            under_way.append(CarriedMessage(it.id, it.first, keys, ticks))
 
     def processed(self, processing: Processing, number: BlockNumber) -> None:
         """Note what relay block ``number`` made of a message, in the order of its queue."""
@@ -137,7 +114,8 @@ class Deliveries:
         while (message := self._under_way[processing.origin].popleft()).id != processing.id:
             pass  # gone before it ran, so that it is called otherwise
         latest = self._latest.setdefault(processing.origin, {})
-        for key, tick in message.publications[: _applied(processing, message.first)]:
+        applied = _applied(processing, message.first)
+        for key, tick in zip(message.keys[:applied], message.ticks, strict=False):
             self._versions.setdefault((processing.origin, key), deque(maxlen=VERSIONS_KEPT)).append((number, tick))
             latest.pop(key, None)
             latest[key] = number
@@ -149,7 +127,8 @@ class Deliveries:
     def delivered(self, subscriber: ParaId, update: Update, tick: int) -> Delivery:
         """Note a callback of ``subscriber`` and return its history."""
         publisher, key, entry = update
-        seen = self._seen.get((subscriber, (publisher, key)))
+        all_seen = self._seen.setdefault((subscriber, publisher), {})
+        seen = all_seen.get(key)
         published_at, overwritten = entry.when_inserted - 1, 0
         delivered = False
         for number, published in reversed(self._versions.get((publisher, key), ())):
@@ -159,7 +138,7 @@ class Deliveries:
                 if seen is None or number <= seen:
                     break
                 overwritten += 1
-        self._seen[subscriber, (publisher, key)] = entry.when_inserted
+        all_seen[key] = entry.when_inserted
         again = seen == entry.when_inserted
         return Delivery(publisher, key, entry, published_at, tick, overwritten, again, seen is None)
 
@@ -171,7 +150,7 @@ class Deliveries:
         return [
             update
             for update in updates
-            if self._seen.get((subscriber, update[:2])) == update[2].when_inserted
+            if self._seen_at(subscriber, *update[:2]) == update[2].when_inserted
             and _is_known(result.plan.views[update[0]], update[1])
         ]
 
@@ -190,7 +169,7 @@ class Deliveries:
             self._checked[subscriber, publisher] = relay_parent
             wanted = () if publisher in disabled else self._published(publisher, checked, relay_parent)
             for key, number in wanted:
-                if not _wants(view, key) or self._seen.get((subscriber, (publisher, key))) == number:
+                if not _wants(view, key) or self._seen_at(subscriber, publisher, key) == number:
                     continue
                 entry = entries(publisher, key)
                 if entry is not None and entry.when_inserted == number:
@@ -234,61 +213,55 @@ class Deliveries:
 
     def _first_unseen(self, subscriber: ParaId, place: Place, relay_parent: BlockNumber) -> BlockNumber | None:
         """Return the relay block, up to ``relay_parent``, of the first publication of a key after the one seen."""
-        seen = self._seen.get((subscriber, place), -1)
-        return next((number for number, _ in self._versions[place] if seen < number <= relay_parent), None)
+        seen = self._seen_at(subscriber, *place)
+        after = -1 if seen is None else seen
+        return next((number for number, _ in self._versions[place] if after < number <= relay_parent), None)
+
+    def _seen_at(self, subscriber: ParaId, publisher: ParaId, key: SubscribedKey) -> BlockNumber | None:
+        """Return the relay block of the value of a key that reached ``subscriber`` last."""
+        return self._seen.get((subscriber, publisher), {}).get(key)
 
     def dump(self) -> DeliveriesDump:
         """Return what was published and seen as data."""
-        under_way = sorted(self._under_way.items())
-        checked, begun = sorted(self._checked.items()), sorted(self._begun.items())
+        seen = ((pair, sorted(found.items())) for pair, found in sorted(self._seen.items()))
         return DeliveriesDump(
-            under_way=[_dump_under_way(para_id, messages) for para_id, messages in under_way if messages],
+            under_way=[(para_id, list(messages)) for para_id, messages in sorted(self._under_way.items()) if messages],
             published=[self._dump_published(publisher) for publisher in sorted(self._latest)],
-            seen=self._dump_seen(),
-            checked=[CheckedDump(int(reader), int(publisher), number) for (reader, publisher), number in checked],
-            begun=[CheckedDump(int(reader), int(publisher), number) for (reader, publisher), number in begun],
+            seen=[(*pair, [key for key, _ in rows], [number for _, number in rows]) for pair, rows in seen],
+            checked=[(*pair, number) for pair, number in sorted(self._checked.items())],
+            begun=[(*pair, number) for pair, number in sorted(self._begun.items())],
         )
 
     def load(self, dump: DeliveriesDump) -> None:
         """Know what other deliveries put away; raises ``CheckpointRefused``."""
         with refusing("deliveries"):
-            self._under_way = {ParaId(it.para_id): deque(map(_carried, it.messages)) for it in dump.under_way}
+            self._under_way = {para_id: deque(messages) for para_id, messages in dump.under_way}
             self._latest, self._versions = {}, {}
             for published in dump.published:
                 self._load_published(published)
             self._seen = {
-                (ParaId(it.subscriber), (ParaId(it.publisher), SubscribedKey(key))): number
-                for it in dump.seen
-                for key, number in zip(it.keys, it.relay_blocks, strict=True)
+                (subscriber, publisher): dict(zip(keys, relay_blocks, strict=True))
+                for subscriber, publisher, keys, relay_blocks in dump.seen
             }
-            self._checked = {(ParaId(it.subscriber), ParaId(it.publisher)): it.relay_block for it in dump.checked}
-            self._begun = {(ParaId(it.subscriber), ParaId(it.publisher)): it.relay_block for it in dump.begun}
+            self._checked = {(subscriber, publisher): number for subscriber, publisher, number in dump.checked}
+            self._begun = {(subscriber, publisher): number for subscriber, publisher, number in dump.begun}
 
-    def _dump_published(self, publisher: ParaId) -> PublishedDump:
+    def _dump_published(self, publisher: ParaId) -> PublishedRow:
         keys = list(self._latest[publisher])
         versions = [self._versions[publisher, key] for key in keys]
         flat = [version for kept in versions for version in kept]
-        relay_blocks, ticks = [number for number, _ in flat], [tick for _, tick in flat]
-        return PublishedDump(int(publisher), list(map(bytes, keys)), list(map(len, versions)), relay_blocks, ticks)
+        return PublishedRow(
+            publisher, keys, list(map(len, versions)), [number for number, _ in flat], [tick for _, tick in flat]
+        )
 
-    def _dump_seen(self) -> list[SeenDump]:
-        seen: dict[tuple[int, int], list[tuple[bytes, BlockNumber]]] = {}
-        for (subscriber, (publisher, key)), number in self._seen.items():
-            seen.setdefault((int(subscriber), int(publisher)), []).append((bytes(key), number))
-        return [
-            SeenDump(*pair, [key for key, _ in sorted(rows)], [number for _, number in sorted(rows)])
-            for pair, rows in sorted(seen.items())
-        ]
-
-    def _load_published(self, dump: PublishedDump) -> None:
-        publisher = ParaId(dump.publisher)
-        latest = self._latest.setdefault(publisher, {})
-        if sum(dump.counts) != len(dump.ticks) or not all(dump.counts):
-            raise ValueError(f"{sum(dump.counts)} publications of {publisher}, expected {len(dump.ticks)}")
-        flat = zip(dump.relay_blocks, dump.ticks, strict=True)
-        for key, count in zip(map(SubscribedKey, dump.keys), dump.counts, strict=True):
+    def _load_published(self, row: PublishedRow) -> None:
+        latest = self._latest.setdefault(row.publisher, {})
+        if sum(row.counts) != len(row.ticks) or not all(row.counts):
+            raise ValueError(f"{sum(row.counts)} publications of {row.publisher}, expected {len(row.ticks)}")
+        flat = zip(row.relay_blocks, row.ticks, strict=True)
+        for key, count in zip(row.keys, row.counts, strict=True):
             versions = deque(islice(flat, count), maxlen=VERSIONS_KEPT)
-            self._versions[publisher, key] = versions
+            self._versions[row.publisher, key] = versions
             latest[key] = versions[-1][0]
 
     def _published(
@@ -300,18 +273,6 @@ class Deliveries:
                 return
             if number <= until:
                 yield key, number
-
-
-def _dump_under_way(para_id: ParaId, messages: Iterable[CarriedMessage]) -> UnderWayDump:
-    return UnderWayDump(int(para_id), [_dump_carried(*message) for message in messages])
-
-
-def _dump_carried(message_id: bytes, first: int, publications: tuple[tuple[SubscribedKey, int], ...]) -> CarriedDump:
-    return CarriedDump(message_id, first, [bytes(key) for key, _ in publications], [tick for _, tick in publications])
-
-
-def _carried(dump: CarriedDump) -> CarriedMessage:
-    return CarriedMessage(dump.id, dump.first, tuple(zip(map(SubscribedKey, dump.keys), dump.ticks, strict=True)))
 
 
 def _applied(processing: Processing, first: int) -> int | None:

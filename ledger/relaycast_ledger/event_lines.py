@@ -40,7 +40,7 @@ class EventLines:
         if run_id is not None:
             self._write({"schema": SCHEMA_VERSION, "run_id": run_id})
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         """Write what happened in a block."""
         match fact:
             case RelaySealed(tick, block):

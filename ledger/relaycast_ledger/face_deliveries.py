@@ -18,25 +18,13 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from relaycast_ledger.arrow_columns import column
+from relaycast_ledger.arrow_columns import column, schema_of
 from relaycast_ledger.outcome import rank
 from relaycast_ledger.staged_file import staged
 
-FACE_DELIVERIES = pa.schema(
-    [
-        ("run", pa.string()),
-        ("face", pa.string()),
-        ("subscription", pa.string()),
-        ("namespace", pa.string()),
-        ("id", pa.string()),
-        ("delivered_ns", pa.int64()),
-    ]
-)
-"""``id`` is the event's, in Crockford Base32; ``delivered_ns`` nanoseconds since 1970, null where it never arrived."""
-
 
 class FaceDelivery(NamedTuple):
-    """A row of the table."""
+    """A row of the table; ``id`` is the event's, in Crockford Base32."""
 
     run: str
     face: str
@@ -44,6 +32,10 @@ class FaceDelivery(NamedTuple):
     namespace: str
     id: str
     delivered_ns: int | None
+    """Nanoseconds since 1970, ``None`` where it never arrived."""
+
+
+FACE_DELIVERIES = schema_of((name, FaceDelivery, name) for name in FaceDelivery._fields)
 
 
 class LoggedEvent(NamedTuple):

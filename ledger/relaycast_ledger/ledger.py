@@ -1,7 +1,7 @@
 """The ledger: it listens to chains and keeps a record of each subscriber block, deliveries, and invariants.
 
 Law: nothing that a chain does depends on it. Chains without a ledger build the same blocks; a ledger that only
-``follow``s for some blocks and then ``hear``s goes on as one that heard them all.
+``replay``s for some blocks and then ``on_fact``s goes on as one that heard them all.
 """
 
 from collections import Counter
@@ -11,11 +11,12 @@ from enum import Enum
 from functools import partial
 
 from msgspec import field
+from msgspec.structs import replace
 
-from relaycast_collator.chains import Chains
+from relaycast_collator.chains import ChainSimulator
 from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, GuestBuilt, GuestRefusedBlock
 from relaycast_collator.guests import ExtrinsicLeftOut, GuestBlock
-from relaycast_ledger.accounting import BlockAccount, account_for
+from relaycast_ledger.accounting import BlockAccount, account_for, totals_by
 from relaycast_ledger.block_checks import (
     Check,
     account_checks,
@@ -34,10 +35,10 @@ from relaycast_pallets.parachain_system.messaging_state import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.subscriber.events import CallbackOverweight, PublisherDisabled
 from relaycast_pallets.subscriber.proof_pass import TrackedProof
-from relaycast_pallets.subscriber.result import NodeRead, ProofProcessingResult, ReadSource
+from relaycast_pallets.subscriber.result import NodeRead, ProofProcessingResult
 from relaycast_trie import RootMismatch, blake2_256
 from relaycast_xcm import ParaId
-from relaycast_xcm.checkpoint import U32, VERSION, Count, Dump, DumpRow, Version
+from relaycast_xcm.checkpoint import VERSION, Count, Dump, Version
 
 DISPATCH_FAILED = b"\x00\x01"
 """What a result begins with where the call of an extrinsic failed: ``ApplyExtrinsicResult`` in SCALE."""
@@ -55,27 +56,16 @@ class Accounts(Enum):
     """By key, and of each node what it is for."""
 
 
-class PicturesDump(DumpRow, frozen=True):
-    """How many blocks of a subscriber still come with a picture."""
-
-    subscriber: U32
-    left: Count
-
-
-class FirstDeliveryDump(DumpRow, frozen=True):
-    """A subscriber whose first delivery began, and whether it is over."""
-
-    subscriber: U32
-    is_over: bool
-
-
 class LedgerDump(Dump, frozen=True):
     """What records and checks of later blocks follow from; not what was recorded and found before."""
 
     version: Version
-    pictures: list[PicturesDump]
+    pictures: list[tuple[ParaId, Count]]
+    """How many blocks of a subscriber still come with a picture."""
+
     deliveries: DeliveriesDump
-    first_deliveries: list[FirstDeliveryDump] = field(default_factory=list)
+    first_deliveries: list[tuple[ParaId, bool]] = field(default_factory=list)
+    """Subscribers whose first delivery began, and whether it is over."""
 
 
 class Ledger:
@@ -86,7 +76,11 @@ class Ledger:
     """
 
     def __init__(
-        self, chains: Chains, *, accounts: Accounts = Accounts.NONE, pictures: Mapping[ParaId, int] | None = None
+        self,
+        chains: ChainSimulator,
+        *,
+        accounts: Accounts = Accounts.NONE,
+        pictures: Mapping[ParaId, int] | None = None,
     ) -> None:
         self.chains = chains
         self.accounts = accounts
@@ -111,18 +105,18 @@ class Ledger:
 
     def listen(self) -> None:
         """Hear every fact from now on, before those who listen later."""
-        self.chains.listeners.append(self.hear)
+        self.chains.listeners.append(self.on_fact)
 
     @contextmanager
-    def following(self) -> Iterator[None]:
-        """``follow`` for a while in place of hearing: no records, no checks."""
+    def replaying(self) -> Iterator[None]:
+        """``replay`` for a while in place of hearing: no records, no checks."""
         listeners = self.chains.listeners
-        place = listeners.index(self.hear)
-        listeners[place] = self.follow
+        place = listeners.index(self.on_fact)
+        listeners[place] = self.replay
         try:
             yield
         finally:
-            listeners[place] = self.hear
+            listeners[place] = self.on_fact
 
     def step(self) -> list[BlockRecord]:
         """Let one tick pass and return the records of its subscriber blocks, and of those that panicked."""
@@ -141,7 +135,7 @@ class Ledger:
         records, self._guest_records = self._guest_records, []
         return records
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         """Note a fact: record and check blocks."""
         match fact:
             case BlockBuilt():
@@ -152,9 +146,9 @@ class Ledger:
             case GuestBuilt() | GuestRefusedBlock():
                 self._note_guest(fact)
             case _:
-                self.deliveries.hear(fact)
+                self.deliveries.on_fact(fact)
 
-    def follow(self, fact: Fact) -> None:
+    def replay(self, fact: Fact) -> None:
         """Note of a fact only what records and checks of later blocks follow from."""
         if isinstance(fact, BlockBuilt):
             self._is_pictured(fact)
@@ -164,19 +158,18 @@ class Ledger:
                 self._follow_first_delivery(fact.para_id, deliveries)
             self._lost(fact)
         elif not isinstance(fact, BlockPanicked):
-            self.deliveries.hear(fact)
+            self.deliveries.on_fact(fact)
 
     def dump(self) -> LedgerDump:
         """Return what a ledger needs that goes on from here, as data."""
-        pictures = [PicturesDump(int(subscriber), left) for subscriber, left in sorted(self.pictures.items()) if left]
-        first = [FirstDeliveryDump(int(reader), is_over) for reader, is_over in sorted(self._is_steady.items())]
-        return LedgerDump(VERSION, pictures, self.deliveries.dump(), first)
+        pictures = [(subscriber, left) for subscriber, left in sorted(self.pictures.items()) if left]
+        return LedgerDump(VERSION, pictures, self.deliveries.dump(), sorted(self._is_steady.items()))
 
     def load(self, dump: LedgerDump) -> None:
         """Go on where another ledger was put away; raises ``CheckpointRefused``. Accounts are kept as before."""
         self.deliveries.load(dump.deliveries)
-        self.pictures = Counter({ParaId(it.subscriber): it.left for it in dump.pictures})
-        self._is_steady = {ParaId(it.subscriber): it.is_over for it in dump.first_deliveries}
+        self.pictures = Counter(dict(dump.pictures))
+        self._is_steady = dict(dump.first_deliveries)
 
     def _note_built(self, fact: BlockBuilt) -> None:
         block, parachain = fact.block, self.chains.parachains[fact.para_id]
@@ -203,33 +196,44 @@ class Ledger:
             for invariant, holds, seen in guest_checks(fact):
                 self.invariants.check(invariant, holds, fact.tick, fact.para_id, seen=seen)
 
+    def _record(self, fact: BlockBuilt | BlockPanicked, number: int, result: ProofProcessingResult) -> BlockRecord:
+        """Return what is recorded of any block: the inherent as it was given, and what the pass made of it."""
+        block = fact.block if isinstance(fact, BlockBuilt) else fact.collation
+        inherent = block.inherent
+        return BlockRecord(
+            tick=fact.tick,
+            para_id=fact.para_id,
+            number=number,
+            relay_parent=fact.relay_parent.number,
+            collected_bytes=fact.collation.collected.proof_bytes,
+            proof_bytes=inherent.proof_bytes,
+            proof_nodes=len(inherent.relay_chain_state),
+            static_bytes=inherent.proof_bytes - sum(read.size for read in result.reads if read.source.is_relay),
+            own_bytes=0,
+            reads=_totals(result.reads),
+            budget_bytes=self._budget_bytes(fact.para_id, inherent),
+            waiting_bytes=fact.inbound.waiting_bytes,
+            refused_bytes=fact.inbound.refused_bytes,
+            consumed=result.consumed,
+            complete=result.is_complete,
+            deliveries=(),
+            cursor=result.cursor,
+            warm_up=self._is_warm_up(fact),
+        )
+
     def _record_built(self, fact: BlockBuilt) -> BlockRecord:
         block, result = fact.block, fact.block.outcome.result
         account, picture = self._account(fact)
         deliveries = tuple(self.deliveries.delivered(fact.para_id, update, fact.tick) for update in block.updates)
         self._follow_first_delivery(fact.para_id, deliveries)
         owed, behind = self._owed(fact)
-        return BlockRecord(
-            tick=fact.tick,
-            para_id=fact.para_id,
-            number=block.header.number,
-            relay_parent=fact.relay_parent.number,
-            collected_bytes=fact.collation.collected.proof_bytes,
-            proof_bytes=block.inherent.proof_bytes,
-            proof_nodes=len(block.inherent.relay_chain_state),
-            static_bytes=_static_bytes(block.inherent, result),
+        return replace(
+            self._record(fact, block.header.number, result),
             own_bytes=block.own_proof.proof_bytes,
-            reads=_totals(result.reads),
-            budget_bytes=self._budget_bytes(fact.para_id, block.inherent),
             message_bytes=fact.inbound.taken_bytes + fact.inbound.hashed_bytes,
             hashed_bytes=fact.inbound.hashed_bytes,
-            waiting_bytes=fact.inbound.waiting_bytes,
-            refused_bytes=fact.inbound.refused_bytes,
-            consumed=result.consumed,
-            complete=result.is_complete,
             deliveries=deliveries,
             disabled=tuple(event.publisher for event in block.events if isinstance(event, PublisherDisabled)),
-            cursor=result.cursor,
             uncharged=tuple(Uncharged(it.name, it.excess_bytes) for it in result.oversize),
             account=account,
             picture=picture,
@@ -240,8 +244,12 @@ class Ledger:
             deletions=tuple(ToldDeletion(publisher, key, fact.tick) for publisher, key in block.deletions),
             owed=owed,
             behind=behind,
-            warm_up=self._is_warm_up(fact),
         )
+
+    def _record_panicked(self, fact: BlockPanicked) -> BlockRecord:
+        inherent, result = fact.collation.inherent, fact.collation.pruning
+        account = self._account_for(fact, inherent, result)
+        return replace(self._record(fact, fact.head.number, result), panic=fact.reason, account=account)
 
     def _follow_first_delivery(self, reader: ParaId, deliveries: Sequence[Delivery]) -> None:
         """Note that the first delivery began, or that it is over."""
@@ -256,41 +264,13 @@ class Ledger:
     def _pov(self, fact: BlockBuilt) -> PovSize:
         """Return what the whole block carries, and the time that it takes to compute."""
         parachain, result = self.chains.parachains[fact.para_id], fact.block.outcome.result
-        weights = (result.consumed, parachain.subscriber.delivered.weight, parachain.system.meter.consumed)
-        ref_time = sum(weight.ref_time for weight in weights)
-        root = fact.parent.state_root
-        callback_bytes = parachain.subscriber.delivered.weight.proof_size
+        callbacks = parachain.subscriber.delivered.weight
         return pov_size(
             fact.block,
-            own_root=root,
-            ref_time=ref_time,
-            callback_bytes=callback_bytes,
+            own_root=fact.parent.state_root,
+            ref_time=result.consumed.ref_time + callbacks.ref_time + parachain.system.meter.consumed.ref_time,
+            callback_bytes=callbacks.proof_size,
             compresses=self.compresses,
-        )
-
-    def _record_panicked(self, fact: BlockPanicked) -> BlockRecord:
-        inherent, result = fact.collation.inherent, fact.collation.pruning
-        return BlockRecord(
-            tick=fact.tick,
-            para_id=fact.para_id,
-            number=fact.head.number,
-            relay_parent=fact.relay_parent.number,
-            collected_bytes=fact.collation.collected.proof_bytes,
-            proof_bytes=inherent.proof_bytes,
-            proof_nodes=len(inherent.relay_chain_state),
-            static_bytes=_static_bytes(inherent, result),
-            own_bytes=0,
-            reads=_totals(result.reads),
-            budget_bytes=self._budget_bytes(fact.para_id, inherent),
-            waiting_bytes=fact.inbound.waiting_bytes,
-            refused_bytes=fact.inbound.refused_bytes,
-            consumed=result.consumed,
-            complete=result.is_complete,
-            deliveries=(),
-            panic=fact.reason,
-            cursor=result.cursor,
-            account=self._account_for(fact, inherent, result),
-            warm_up=self._is_warm_up(fact),
         )
 
     def _account(self, fact: BlockBuilt) -> tuple[BlockAccount | None, ProofPicture | None]:
@@ -378,43 +358,29 @@ class Ledger:
         return f"<Ledger of {self.chains!r}, {self.invariants!r}>"
 
 
-def _static_bytes(inherent: ParachainInherentData, result: ProofProcessingResult) -> int:
-    return inherent.proof_bytes - sum(read.size for read in result.reads if read.source.is_relay)
-
-
 def _totals(reads: list[NodeRead]) -> dict[str, ReadTotals]:
-    sums: dict[ReadSource, list[int]] = {}
-    for read in reads:
-        total = sums.setdefault(read.source, [0, 0])
-        total[0] += 1
-        total[1] += read.size
-    return {source.value: ReadTotals(*total) for source, total in sums.items()}
+    found = totals_by((read.source.value, read.size) for read in reads)
+    return {source: ReadTotals(it.nodes, it.node_bytes) for source, it in found.items()}
 
 
 def guest_record(
     fact: GuestBuilt | GuestRefusedBlock, *, spec_name: str, spec_version: int, warm_up: bool = False
 ) -> GuestRecord:
     """Return the record of a guest's block, which its code in this version built or refused."""
-    if isinstance(fact, GuestRefusedBlock):
-        return GuestRecord(
-            tick=fact.tick,
-            para_id=fact.para_id,
-            number=fact.head.number,
-            relay_parent=fact.relay_parent.number,
-            spec_name=spec_name,
-            spec_version=spec_version,
-            refusal=fact.reason,
-            log=fact.log,
-            warm_up=warm_up,
-        )
-    block = fact.block
-    return GuestRecord(
+    record = GuestRecord(
         tick=fact.tick,
         para_id=fact.para_id,
-        number=block.header.number,
+        number=fact.head.number if isinstance(fact, GuestRefusedBlock) else fact.block.header.number,
         relay_parent=fact.relay_parent.number,
         spec_name=spec_name,
         spec_version=spec_version,
+        warm_up=warm_up,
+    )
+    if isinstance(fact, GuestRefusedBlock):
+        return replace(record, refusal=fact.reason, log=fact.log)
+    block = fact.block
+    return replace(
+        record,
         extrinsics=len(block.extrinsics),
         failed_extrinsics=sum(result.startswith(DISPATCH_FAILED) for result in block.results),
         left_out=len(block.left_out),
@@ -427,7 +393,6 @@ def guest_record(
         shares=block.shares,
         pov=_pov(fact),
         log=block.log,
-        warm_up=warm_up,
     )
 
 

@@ -8,14 +8,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from math import ceil
+from typing import Annotated
 
 from msgspec import UNSET, Struct, UnsetType, field
 
 from relaycast_ledger.accounting import NodeTotals
 from relaycast_ledger.proof_picture import ProofPicture
+from relaycast_ledger.record_fields import Of, Sum, Total
 
 
-class Spread(Struct, frozen=True):
+class Percentiles(Struct, frozen=True):
     """Percentiles by nearest rank, and the sum.
 
     A run's percentiles are of the blocks after its warm-up, the sum is of all blocks.
@@ -56,16 +58,16 @@ class Share(Struct, frozen=True):
 class FullBlock(Struct, frozen=True, kw_only=True):
     """The fullest block of a subscriber: what it carries, by cause, and the time that it takes to compute."""
 
-    block: int
+    block: Annotated[int, Of("tick")]
     number: int
-    pov_bytes: int
-    compressed_bytes: int | None
+    pov_bytes: Annotated[int, Of("pov.pov_bytes")]
+    compressed_bytes: Annotated[int | None, Of("pov.compressed_bytes")]
     """``None`` where it was not compressed: it fits in any case."""
 
-    max_pov_bytes: int
-    ref_time: int
-    max_ref_time: int
-    by_cause: dict[str, int]
+    max_pov_bytes: Annotated[int, Of("pov.max_pov_bytes")]
+    ref_time: Annotated[int, Of("pov.ref_time")]
+    max_ref_time: Annotated[int, Of("pov.max_ref_time")]
+    by_cause: Annotated[dict[str, int], Of("pov_by_cause")]
     """Bytes of ``pov_bytes``: ``static``, the causes of ``PublisherCost`` (``pubsub`` where no account is kept),
     ``own``, ``messages``, and ``rest``, which is the header and the lengths between nodes."""
 
@@ -85,10 +87,10 @@ class FullBlock(Struct, frozen=True, kw_only=True):
         return max(self.sent_bytes / self.max_pov_bytes, self.ref_time / self.max_ref_time)
 
 
-def spread(values: Sequence[int], *, after: int = 0) -> Spread:
+def percentiles(values: Sequence[int], *, after: int = 0) -> Percentiles:
     """Return the spread of ``values``, percentiles without the first ``after``; all zero when there are none."""
     ordered = sorted(values[after:])
-    return Spread(rank(ordered, 50), rank(ordered, 99), rank(ordered, 100), sum(values))
+    return Percentiles(rank(ordered, 50), rank(ordered, 99), rank(ordered, 100), sum(values))
 
 
 def latency(values: Iterable[int]) -> Latency:
@@ -109,7 +111,7 @@ def counted_latency(counts: Mapping[int, int]) -> Latency:
     return Latency(at(50), at(99), at(100))
 
 
-def share(sizes: Spread, allowed: int) -> Share:
+def share(sizes: Percentiles, allowed: int) -> Share:
     """Return sizes as parts of what is ``allowed``, to six places."""
     return Share(*(round(size / allowed, 6) for size in (sizes.p50, sizes.p99, sizes.max)))
 
@@ -227,17 +229,17 @@ class RuntimeOutcome(Struct, frozen=True, kw_only=True):
     refused_messages: int
     """Upward messages that failed on the relay chain."""
 
-    relay_proof_bytes: Spread
-    own_proof_bytes: Spread
+    relay_proof_bytes: Percentiles
+    own_proof_bytes: Percentiles
     """Nodes of its own state that a block reads and rewrites, in full."""
 
-    own_compact_bytes: Spread
+    own_compact_bytes: Percentiles
     """The same as the compact proof that a block carries."""
 
-    pov_bytes: Spread
+    pov_bytes: Percentiles
     """Everything that a block carries, before compression."""
 
-    compressed_bytes: Spread
+    compressed_bytes: Percentiles
     """The same as the relay chain gets it; it decides whether a block fits."""
 
     pov_share: Share
@@ -251,35 +253,40 @@ class RuntimeOutcome(Struct, frozen=True, kw_only=True):
 class RuntimePoint(Struct, frozen=True):
     """One block of a real runtime, for charts."""
 
-    block: int
-    relay_proof_bytes: int
-    own_proof_bytes: int
-    own_compact_bytes: int
-    pov_bytes: int
-    compressed_bytes: int
-    carried_relay_bytes: int
+    block: Annotated[int, Of("tick")] = 0
+    relay_proof_bytes: int = 0
+    own_proof_bytes: int = 0
+    own_compact_bytes: Annotated[int, Of("pov.own_bytes")] = 0
+    pov_bytes: Annotated[int, Of("pov.pov_bytes")] = 0
+    compressed_bytes: Annotated[int, Of("pov.compressed_bytes")] = 0
+    carried_relay_bytes: int = 0
     """Part of ``pov_bytes``: nodes of the relay proof that the block's extrinsics hold."""
 
 
-class KeyCost(Struct, frozen=True, kw_only=True):
+class KeySums(Struct):
     """What one key took of one subscriber's blocks: bytes that it adds to those of the keys before it."""
+
+    callbacks: Sum = 0
+    changed_blocks: Sum = 0
+    node_bytes: Sum = 0
+    """Nodes in the proofs, without the way through the top trie."""
+
+    value_bytes: Sum = 0
+    """External values in the proofs; shorter ones are in their nodes."""
+
+    cached_bytes: Sum = 0
+    pruned_bytes: Sum = 0
+    slowest_blocks: Annotated[int, Total(add=max)] = 0
+    """The longest way of a value, from publication to delivery."""
+
+    conflated: Sum = 0
+
+
+class KeyCost(KeySums, kw_only=True):
+    """The sums of one key."""
 
     publisher: int
     key: bytes
-    callbacks: int
-    changed_blocks: int
-    node_bytes: int
-    """Nodes in the proofs, without the way through the top trie."""
-
-    value_bytes: int
-    """External values in the proofs; shorter ones are in their nodes."""
-
-    cached_bytes: int
-    pruned_bytes: int
-    slowest_blocks: int
-    """The longest way of a value, from publication to delivery."""
-
-    conflated: int
 
     @property
     def proof_bytes(self) -> int:
@@ -296,8 +303,8 @@ class UnchargedRead(Struct, frozen=True, kw_only=True):
     name: str
     """``:code`` plain, other keys in hex."""
 
-    blocks: int
-    excess_bytes: int
+    blocks: Sum
+    excess_bytes: Sum
     """Bytes that were not charged, in all blocks together."""
 
 
@@ -328,7 +335,7 @@ class PublisherCost(Struct, frozen=True, kw_only=True):
 
     keys_changed: int
     callbacks: int
-    proof_bytes: int
+    proof_bytes: Annotated[int, Of("proof.node_bytes")]
     by_cause: dict[str, NodeTotals]
     """Parts of the proofs: top trie, new nodes, changed ones, those whose old trie cannot be seen, external values."""
 
@@ -344,8 +351,8 @@ class PublisherCost(Struct, frozen=True, kw_only=True):
     pruned: dict[str, NodeTotals]
     """Collected, and left out for this reason."""
 
-    ref_time: int
-    proof_size: int
+    ref_time: Annotated[int, Of("consumed.ref_time")]
+    proof_size: Annotated[int, Of("consumed.proof_size")]
     """Both of the weight that its reads consumed."""
 
     endings: dict[str, int]
@@ -361,14 +368,14 @@ class CallbackLoad(Struct, frozen=True, kw_only=True):
     limit_ref_time: int
     """Picoseconds that the callbacks of a block may declare; the largest u64 is no limit."""
 
-    ref_time_max: int
+    ref_time_max: Annotated[int, Of("callback_ref_time_max")]
     """The most picoseconds that callbacks took in a block."""
 
-    ref_time_total: int
-    waiting_blocks: int
+    ref_time_total: Annotated[int, Of("callback_ref_time")]
+    waiting_blocks: Annotated[int, Of("callback_ended_blocks")]
     """Blocks that left callbacks to the next one, since the limit had no room for them."""
 
-    overweight: int
+    overweight: Annotated[int, Of("overweight_callbacks")]
     """Callbacks that weighed more than they had declared."""
 
 
@@ -383,17 +390,17 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     """Publications whose value arrived, or was overtaken by a later one that did."""
 
     callbacks: int
-    proof_bytes: Spread
-    static_bytes: Spread
+    proof_bytes: Percentiles
+    static_bytes: Percentiles
     """Bytes of the proof for the keys that every parachain block proves, subscriptions or none."""
 
-    own_bytes: Spread
+    own_bytes: Percentiles
     """Beside the proof: nodes of the parachain's own state, the price of its node cache."""
 
-    pov_bytes: Spread
+    pov_bytes: Percentiles
     """Everything that a block carries, as SCALE ``ParachainBlockData``, before compression."""
 
-    compressed_bytes: Spread
+    compressed_bytes: Percentiles
     """The same as the relay chain gets it; it decides whether a block fits."""
 
     pov_share: Share
@@ -437,7 +444,7 @@ class SubscriberOutcome(Struct, frozen=True, kw_only=True):
     """Callbacks with an entry that the subscriber had been told before."""
 
     incomplete_blocks: int
-    message_bytes: Spread
+    message_bytes: Percentiles
     """Messages that went before pub-sub in each block."""
 
     waiting_bytes_max: int
@@ -545,25 +552,25 @@ class RecordedOutcome(Struct, frozen=True, kw_only=True):
 class Point(Struct, frozen=True):
     """One block of a subscriber, for charts."""
 
-    block: int
+    block: Annotated[int, Of("tick")]
     proof_bytes: int
     static_bytes: int
     own_bytes: int
     callbacks: int
     budget_bytes: int = 0
-    metered_bytes: int = 0
+    metered_bytes: Annotated[int, Of("consumed.proof_size")] = 0
     """What the pass was charged of the budget; own nodes and the policy's rounding count as well."""
 
     complete: bool = True
-    by_cause: tuple[int, ...] = ()
+    by_cause: Annotated[tuple[int, ...], Of("account.by_cause")] = ()
     """Bytes of the proof by the causes of ``PublisherCost``; empty where no account is kept."""
 
-    pov_bytes: int = 0
-    compressed_bytes: int = 0
-    own_pov_bytes: int = 0
+    pov_bytes: Annotated[int, Of("pov.pov_bytes")] = 0
+    compressed_bytes: Annotated[int, Of("pov.compressed_bytes")] = 0
+    own_pov_bytes: Annotated[int, Of("pov.own_bytes")] = 0
     """Part of ``pov_bytes``: the own state as a compact proof."""
 
-    message_bytes: int = 0
+    message_bytes: Annotated[int, Of("pov.message_bytes")] = 0
     """Part of ``pov_bytes``: messages, in full and hashed."""
 
     received: int = 0

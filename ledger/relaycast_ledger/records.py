@@ -1,5 +1,7 @@
 """What a run leaves behind: one record for each subscriber block, and sums that are right for any number of blocks."""
 
+from collections import Counter
+
 from msgspec import Struct, field
 
 from relaycast_collator.guests import StorageItemShare
@@ -38,9 +40,14 @@ class Delivery(Struct, frozen=True):
         """Relay chain blocks from publication to callback."""
         return self.delivered_at - self.published_at
 
+    @property
+    def value_bytes(self) -> int:
+        """Length of the value."""
+        return len(self.entry.value)
+
     def __repr__(self) -> str:
         overtook = f", overtook {self.conflated}" if self.conflated else ""
-        key, size = self.key.hex(), len(self.entry.value)
+        key, size = self.key.hex(), self.value_bytes
         again = ", told again" if self.told_again else ""
         return (
             f"<Delivery 0x{key} of {self.publisher}: {size} bytes after {self.latency_blocks} blocks{overtook}{again}>"
@@ -146,6 +153,65 @@ class BlockRecord(Struct, frozen=True):
         """Whether the relay chain would refuse the block, because it carries or computes too much."""
         return self.pov is not None and self.pov.is_oversize
 
+    @property
+    def callbacks(self) -> int:
+        """Values that were handed on."""
+        return len(self.deliveries)
+
+    @property
+    def told_again(self) -> int:
+        """Callbacks whose value had been handed on before."""
+        return sum(it.told_again for it in self.deliveries)
+
+    @property
+    def received(self) -> int:
+        """Callbacks with a value that the subscriber had not been given before."""
+        return self.callbacks - self.told_again
+
+    @property
+    def conflated(self) -> int:
+        """Values that the deliveries overtook."""
+        return sum(it.conflated for it in self.deliveries)
+
+    @property
+    def latencies(self) -> Counter[int]:
+        """Number of deliveries by relay blocks since their publication; what was told again is left out."""
+        return Counter(it.latency_blocks for it in self.deliveries if not it.told_again)
+
+    @property
+    def told_deletions(self) -> int:
+        """Keys that were told as deleted."""
+        return len(self.deletions)
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether the block left keys to the next one."""
+        return not self.complete
+
+    @property
+    def panicked(self) -> str | None:
+        """Where the block panicked and why, ``None`` if it did not."""
+        return None if self.panic is None else f"block on relay block {self.relay_parent}: {self.panic}"
+
+    @property
+    def pov_by_cause(self) -> dict[str, int]:
+        """Bytes of the PoV by cause, without causes that take none; they add up to ``pov_bytes``.
+
+        ``pubsub`` stands for the causes of the relay proof where no account is kept; ``rest`` is the header, validation
+        data, and the lengths between nodes. Empty where there is no PoV.
+        """
+        account, pov = self.account, self.pov
+        if pov is None:
+            return {}
+        causes = {"static": self.static_bytes}
+        if account is None:
+            causes["pubsub"] = self.proof_bytes - self.static_bytes
+        else:
+            causes |= dict(zip(IN_THE_PROOF, account.by_cause, strict=True))
+        causes |= {"own": pov.own_bytes, "messages": pov.message_bytes, "callbacks": pov.callback_bytes}
+        causes["rest"] = pov.pov_bytes - sum(causes.values())
+        return {cause: size for cause, size in causes.items() if size}
+
     def __repr__(self) -> str:
         sizes = f"proof {self.proof_bytes:,} bytes, {self.static_bytes:,} of them static, own {self.own_bytes:,}"
         ending = "panicked" if self.panic is not None else "complete" if self.complete else "cut short"
@@ -189,24 +255,6 @@ class Invariants(Struct):
         return f"<Invariants {'ok' if self.ok else f'{self.violated} violated'}, {self.checked} checks>"
 
 
-def pov_by_cause(record: BlockRecord, pov: PovSize) -> dict[str, int]:
-    """Return the bytes of a block's PoV by cause, without causes that take none.
-
-    ``pubsub`` stands for the causes of the relay proof where no account is kept; ``rest`` is the header, validation
-    data, and the lengths between nodes.
-    """
-    account = record.account
-    causes = {"static": record.static_bytes}
-    if account is None:
-        causes["pubsub"] = record.proof_bytes - record.static_bytes
-    else:
-        for cause in IN_THE_PROOF:
-            causes[cause] = sum(getattr(it, cause).node_bytes for it in account.publishers)
-    causes |= {"own": pov.own_bytes, "messages": pov.message_bytes, "callbacks": pov.callback_bytes}
-    causes["rest"] = pov.pov_bytes - sum(causes.values())
-    return {cause: size for cause, size in causes.items() if size}
-
-
 class GuestRecord(Struct, frozen=True, kw_only=True):
     """One block of one guest; sizes in bytes, times in ticks of the relay chain.
 
@@ -248,3 +296,22 @@ class GuestRecord(Struct, frozen=True, kw_only=True):
     log: tuple[str, ...] = ()
     warm_up: bool = False
     """Whether the block is part of the warm-up, which percentiles leave out."""
+
+    @property
+    def built(self) -> "GuestRecord | None":
+        """The record itself, ``None`` of a block that was refused."""
+        return self if self.refusal is None else None
+
+    @property
+    def logged(self) -> str | None:
+        """The lines that the code logged, ``None`` where it logged nothing."""
+        return "\n".join(self.log) or None
+
+    @property
+    def pov_by_cause(self) -> dict[str, int]:
+        """Bytes of the PoV by cause; they add up to ``pov_bytes``. Empty where there is no PoV."""
+        if self.pov is None:
+            return {}
+        relay, own = self.carried_relay_bytes, self.pov.own_bytes
+        causes = {"relay": relay, "own": own, "extrinsics": self.extrinsic_bytes - relay}
+        return {**causes, "rest": self.pov.pov_bytes - sum(causes.values())}

@@ -5,20 +5,17 @@ would have written. A part travels as bytes; bytes that are no part are refused.
 """
 
 from array import array
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
 
 from relaycast_ledger.arrow_columns import column
 from relaycast_ledger.records import BlockRecord
-from relaycast_ledger.run_statistics import Points, SubscriberTally, Tally
-from relaycast_ledger.run_tables import NUMBER, TABLES, RunTables, TableRows, batch_of
-from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_xcm import ParaId
+from relaycast_ledger.run_statistics import RunStatistics, SubscriberStatistics
+from relaycast_ledger.run_tables import TABLES, RunTables, TableRows
 from relaycast_xcm.checkpoint import CheckpointRefused
 
 ROWS_A_BATCH = 1 << 14
@@ -37,7 +34,7 @@ class RunPart(msgspec.Struct, frozen=True):
 
     rows: dict[str, list[bytes]]
     places: list[BlockPlace]
-    tallies: dict[int, SubscriberTally]
+    tallies: dict[int, SubscriberStatistics]
 
     def batches(self) -> dict[str, pa.RecordBatch]:
         """Return the rows by table; raises ``CheckpointRefused`` where they are none."""
@@ -52,7 +49,7 @@ class PartInTheMaking:
         self._begin()
 
     def _begin(self) -> None:
-        self._tally, self._places = Tally(tables=self._rows), list[BlockPlace]()
+        self._tally, self._places = RunStatistics(tables=self._rows), list[BlockPlace]()
         self._written: dict[str, list[bytes]] = {}
 
     def add(self, record: BlockRecord) -> None:
@@ -80,14 +77,14 @@ class PartInTheMaking:
         return {name: len(rows) for name, rows in self._rows.rows.items()}
 
 
-def add_part(part: RunPart, tally: Tally, tables: RunTables) -> None:
+def add_part(part: RunPart, tally: RunStatistics, tables: RunTables) -> None:
     """Count in a part whose blocks come after all that were counted."""
     tables.append(part.batches())
     for para_id, score in part.tallies.items():
         tally.of(para_id).extend(score)
 
 
-def add_parts(parts: Sequence[RunPart], order: Mapping[int, int], tally: Tally, tables: RunTables) -> None:
+def add_parts(parts: Sequence[RunPart], order: Mapping[int, int], tally: RunStatistics, tables: RunTables) -> None:
     """Count in parts of the same relay blocks; in each of these parachains come by their ``order``.
 
     Raises ``CheckpointRefused`` where a part has not the rows that it says it has.
@@ -105,7 +102,7 @@ def _joined(
     name: str, made: Sequence[Mapping[str, pa.RecordBatch]], blocks: Sequence[tuple[BlockPlace, int]]
 ) -> pa.RecordBatch:
     """Return the rows of a table in the order of the blocks that they are of, each with the number of its part."""
-    batches = [rows[name] if name in rows else batch_of(name, []) for rows in made]
+    batches = [rows[name] if name in rows else TABLES[name].batch([]) for rows in made]
     upto = list(accumulate(map(len, batches)))
     begun = [0, *upto[:-1]]
     taken = array("q")
@@ -115,52 +112,15 @@ def _joined(
         begun[number] = end
     if begun != upto:
         raise CheckpointRefused(f"a part of the table {name}: got {sum(map(len, batches))} rows, expected {len(taken)}")
-    return pa.concat_batches(batches).take(column(NUMBER, taken))
-
-
-def encode_part(part: RunPart) -> bytes:
-    """Return a part as bytes."""
-    return _ENCODER.encode(part)
-
-
-def decode_part(data: bytes) -> RunPart:
-    """Return what ``encode_part`` was given; raises ``CheckpointRefused``."""
-    try:
-        return _DECODER.decode(data)
-    except msgspec.DecodeError as error:
-        raise CheckpointRefused(str(error)) from error
+    return pa.concat_batches(batches).take(column(pa.int64(), taken))
 
 
 def _read(name: str, given: Sequence[bytes]) -> pa.RecordBatch:
     if name not in TABLES:
         raise CheckpointRefused(f"a part of a run: got the table {name!r}, expected one of {', '.join(TABLES)}")
     try:
-        batch = pa.concat_batches([pa.ipc.read_record_batch(pa.py_buffer(data), TABLES[name]) for data in given])
+        batch = pa.concat_batches([pa.ipc.read_record_batch(pa.py_buffer(data), TABLES[name].schema) for data in given])
         batch.validate(full=True)
     except (pa.ArrowInvalid, OSError) as error:
         raise CheckpointRefused(f"a part of the table {name}: {error}") from error
     return batch
-
-
-def _plainly(value: object) -> object:
-    if isinstance(value, ParaId):
-        return int(value)
-    if isinstance(value, SubscribedKey):
-        return bytes(value)
-    if isinstance(value, Points):
-        return value.dump()
-    raise TypeError(f"a part of a run holds {type(value).__name__}, which has no bytes here")
-
-
-def _by_name(kind: type, value: Any) -> object:
-    if kind is Points:
-        return Points.of_dump(value)
-    if get_origin(kind) is Counter:
-        return Counter(msgspec.convert(value, dict[get_args(kind)[0], int]))  # type: ignore[misc]
-    if kind in (ParaId, SubscribedKey):
-        return kind(value)
-    raise TypeError(f"a part of a run holds {kind.__name__}, which has no bytes here")
-
-
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=_plainly)
-_DECODER = msgspec.msgpack.Decoder(RunPart, dec_hook=_by_name)

@@ -2,34 +2,37 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import add, iadd
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints, overload
 
 from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import replace
 
-from relaycast_ledger.accounting import IN_THE_PROOF, PRUNED, BlockAccount, KeyEnding, PublisherAccount
+from relaycast_ledger.accounting import IN_THE_PROOF, PRUNED, KeyEnding, PublisherAccount
 from relaycast_ledger.outcome import (
     CallbackLoad,
     FullBlock,
     ItemCost,
     KeyCost,
+    KeySums,
     Latency,
+    Percentiles,
     Point,
     PublisherCost,
     RuntimeOutcome,
     RuntimePoint,
-    Spread,
     Starvation,
     UnchargedRead,
     counted_latency,
+    percentiles,
     rank,
     share,
-    spread,
     starvation,
 )
-from relaycast_ledger.pov import PovSize
 from relaycast_ledger.proof_picture import ProofPicture
-from relaycast_ledger.records import BlockRecord, GuestRecord, pov_by_cause
+from relaycast_ledger.record_fields import Last, Sum, Total, count_in, each, later, merge_in, merged_totals, taken
+from relaycast_ledger.records import BlockRecord, GuestRecord
 from relaycast_xcm import Weight
 
 if TYPE_CHECKING:
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
 
 
 NAMES = tuple(name for name in Point.__struct_fields__ if name != "by_cause")
-FLAGS = frozenset(name for name in NAMES if Point.__annotations__[name] is bool)
+FLAGS = frozenset(name for name, kind in get_type_hints(Point).items() if kind is bool)
 
 
 class Line(Sequence[tuple[int, int]]):
@@ -167,25 +170,14 @@ Place = tuple[int, bytes]
 """A publisher and a key."""
 
 
-class _Sums(Struct):
-    callbacks: int = 0
-    changed_blocks: int = 0
-    node_bytes: int = 0
-    value_bytes: int = 0
-    cached_bytes: int = 0
-    pruned_bytes: int = 0
-    slowest_blocks: int = 0
-    conflated: int = 0
-
-
-class KeyTally(Struct):
+class KeyStatistics(Struct):
     """The keys of one subscriber so far; bytes are there where accounts are kept by key."""
 
-    sums: dict[Place, _Sums] = field(default_factory=dict)
+    sums: dict[Place, KeySums] = field(default_factory=dict)
     has_bytes: bool = False
 
     def add(self, record: BlockRecord) -> None:
-        """Count one block in."""
+        """Add one block."""
         for delivery in record.deliveries:
             it = self._of(delivery.publisher, delivery.key)
             it.callbacks += 1
@@ -203,61 +195,49 @@ class KeyTally(Struct):
             it.cached_bytes += account.cached.node_bytes
             it.pruned_bytes += account.pruned.node_bytes
 
-    def extend(self, later: "KeyTally") -> None:
-        """Count in the blocks of another tally, which come after these."""
+    def extend(self, later: "KeyStatistics") -> None:
+        """Add the blocks of another tally, which come after these."""
         self.has_bytes |= later.has_bytes
         for (publisher, key), more in later.sums.items():
-            it = self._of(publisher, key)
-            slowest = max(it.slowest_blocks, more.slowest_blocks)
-            for name in more.__struct_fields__:
-                setattr(it, name, getattr(it, name) + getattr(more, name))
-            it.slowest_blocks = slowest
+            merge_in(self._of(publisher, key), more)
 
     @property
     def costs(self) -> list[KeyCost]:
         """Every key, the one with most bytes first."""
-        found = [
-            KeyCost(publisher=publisher, key=key, **{name: getattr(it, name) for name in it.__struct_fields__})
-            for (publisher, key), it in self.sums.items()
-        ]
+        found = [taken(KeyCost, it, publisher=publisher, key=key) for (publisher, key), it in self.sums.items()]
         return sorted(found, key=lambda it: (-it.proof_bytes, -it.callbacks, it.publisher, it.key))
 
-    def _of(self, publisher: int, key: bytes) -> _Sums:
+    def _of(self, publisher: int, key: bytes) -> KeySums:
         known = self.sums.get((publisher, key))
         if known is None:
-            known = self.sums[int(publisher), bytes(key)] = _Sums()
+            known = self.sums[int(publisher), bytes(key)] = KeySums()
         return known
-
-
-COLUMNS = RuntimePoint.__struct_fields__
 
 
 class GuestTally(Struct):
     """The blocks of one guest so far; percentiles leave out the warm-up."""
 
     spec_name: str = ""
-    spec_version: int = 0
-    extrinsics: int = 0
-    failed_extrinsics: int = 0
-    left_out: int = 0
-    upward_messages: int = 0
+    spec_version: Last = 0
+    extrinsics: Sum = 0
+    failed_extrinsics: Sum = 0
+    left_out: Sum = 0
+    upward_messages: Sum = 0
     published: int = 0
     refused_messages: int = 0
-    oversize_blocks: int = 0
+    oversize_blocks: Annotated[int, Total("pov.is_oversize")] = 0
     fullest_block: FullBlock | None = None
-    max_pov_bytes: int = 1
+    max_pov_bytes: Annotated[int, Total("pov.max_pov_bytes", add=later)] = 1
     refused_blocks: int = 0
     refusals: list[str] = field(default_factory=list)
     """Blocks that were refused, and extrinsics at which the code trapped, each with its reason."""
 
-    _after: int = 0
-    """Blocks of the warm-up."""
-
-    _items: dict[tuple[str, str], "array[int]"] = field(default_factory=dict)
-    _columns: dict[str, "array[int]"] = field(default_factory=lambda: {name: array("q") for name in COLUMNS})
+    warm_up_blocks: Annotated[int, Total("warm_up")] = 0
+    _points: list[RuntimePoint] = field(default_factory=list)
+    _items: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 
     def add(self, record: GuestRecord) -> None:
-        """Count one block in."""
+        """Add one block."""
         self.spec_name, self.spec_version = _one_line(record.spec_name), record.spec_version
         said = "".join(f"; it logged: {_one_line(line)}" for line in record.log[-1:])
         where = f"block on relay block {record.relay_parent}"
@@ -266,26 +246,24 @@ class GuestTally(Struct):
             self.refused_blocks += 1
             self.refusals.append(f"{where}: {_one_line(record.refusal)}{said}")
             return
-        self._after += record.warm_up
-        self.left_out += record.left_out
-        self.extrinsics += record.extrinsics
-        self.failed_extrinsics += record.failed_extrinsics
-        self.upward_messages += record.upward_messages
+        count_in(self, record)
+        self._points.append(taken(RuntimePoint, record))
         for it in record.shares:
-            sums = self._items.setdefault((it.pallet, it.item), array("q", (0, 0, 0, 0)))
-            for at, more in enumerate((1, it.reads, it.writes, it.proof_bytes)):
-                sums[at] += more
+            sums = self._items.setdefault((it.pallet, it.item), [0, 0, 0, 0])
+            sums[:] = map(add, sums, (1, it.reads, it.writes, it.proof_bytes))
         pov = record.pov
-        figures = (record.tick, record.relay_proof_bytes, record.own_proof_bytes)
-        sizes = (0, 0, 0) if pov is None else (pov.own_bytes, pov.pov_bytes, pov.compressed_bytes or 0)
-        for column, figure in zip(self._columns.values(), (*figures, *sizes, record.carried_relay_bytes), strict=True):
-            column.append(figure)
-        self._add_pov(record)
+        if pov is not None and (self.fullest_block is None or pov.load > self.fullest_block.load):
+            self.fullest_block = taken(FullBlock, record)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks that were built."""
+        return len(self._points)
 
     @property
     def points(self) -> list[RuntimePoint]:
         """The blocks after the warm-up, for charts."""
-        return [RuntimePoint(*row) for row in zip(*self._columns.values(), strict=True)][self._after :]
+        return self._points[self.warm_up_blocks :]
 
     @property
     def by_item(self) -> list[ItemCost]:
@@ -296,67 +274,21 @@ class GuestTally(Struct):
         ]
         return sorted(found, key=lambda it: (-it.proof_bytes, it.pallet, it.item))
 
-    def spread(self, name: str) -> Spread:
+    def percentiles(self, name: str) -> Percentiles:
         """Return the spread of one of the figures of ``RuntimePoint``."""
-        return spread(self._columns[name], after=self._after)
+        return percentiles([getattr(it, name) for it in self._points], after=self.warm_up_blocks)
 
     def outcome(self, para_id: int, name: str, *, waiting: int) -> RuntimeOutcome:
         """Return the totals of all blocks; ``waiting`` is the number of extrinsics for later ones."""
-        pov, compressed = self.spread("pov_bytes"), self.spread("compressed_bytes")
-        return RuntimeOutcome(
-            para_id=para_id,
-            name=name,
-            spec_name=self.spec_name,
-            spec_version=self.spec_version,
-            blocks=len(self._columns["block"]),
-            refused_blocks=self.refused_blocks,
-            extrinsics=self.extrinsics,
-            failed_extrinsics=self.failed_extrinsics,
-            left_out=self.left_out,
-            waiting=waiting,
-            upward_messages=self.upward_messages,
-            published=self.published,
-            refused_messages=self.refused_messages,
-            relay_proof_bytes=self.spread("relay_proof_bytes"),
-            own_proof_bytes=self.spread("own_proof_bytes"),
-            own_compact_bytes=self.spread("own_compact_bytes"),
-            pov_bytes=pov,
-            compressed_bytes=compressed,
-            pov_share=share(pov, self.max_pov_bytes),
-            compressed_share=share(compressed, self.max_pov_bytes),
-            oversize_blocks=self.oversize_blocks,
-            fullest_block=self.fullest_block,
-            by_item=self.by_item,
-        )
-
-    def _add_pov(self, record: GuestRecord) -> None:
-        pov = record.pov
-        if pov is None:
-            return
-        self.oversize_blocks += pov.is_oversize
-        self.max_pov_bytes = pov.max_pov_bytes
-        if self.fullest_block is not None and pov.load <= self.fullest_block.load:
-            return
-        causes = {
-            "relay": record.carried_relay_bytes,
-            "own": pov.own_bytes,
-            "extrinsics": record.extrinsic_bytes - record.carried_relay_bytes,
+        sizes = {
+            it: self.percentiles(it) for it in RuntimePoint.__struct_fields__ if it in RuntimeOutcome.__struct_fields__
         }
-        causes["rest"] = pov.pov_bytes - sum(causes.values())
-        self.fullest_block = FullBlock(
-            block=record.tick,
-            number=record.number,
-            pov_bytes=pov.pov_bytes,
-            compressed_bytes=pov.compressed_bytes,
-            max_pov_bytes=pov.max_pov_bytes,
-            ref_time=pov.ref_time,
-            max_ref_time=pov.max_ref_time,
-            by_cause=causes,
-        )
+        shares = {f"{it}_share": share(sizes[f"{it}_bytes"], self.max_pov_bytes) for it in ("pov", "compressed")}
+        return taken(RuntimeOutcome, self, para_id=para_id, name=name, waiting=waiting, **sizes, **shares)
 
     def __repr__(self) -> str:
-        blocks = f"{len(self._columns['block'])} blocks of {self.spec_name} {self.spec_version}"
-        return f"<GuestTally {blocks}, own proof p50 {self.spread('own_proof_bytes').p50} bytes>"
+        blocks = f"{self.blocks} blocks of {self.spec_name} {self.spec_version}"
+        return f"<GuestTally {blocks}, own proof p50 {self.percentiles('own_proof_bytes').p50} bytes>"
 
 
 def _one_line(text: str) -> str:
@@ -382,118 +314,90 @@ class DeliveryTotals(Struct, frozen=True):
     told_again: int = 0
 
 
-class SubscriberTally(Struct):
+def _with_numbers(before: list[int], more: Iterable[int]) -> list[int]:
+    before.extend(map(int, more))
+    return before
+
+
+class SubscriberStatistics(Struct):
     """The blocks of one subscriber so far. Percentiles leave out the warm-up unless there is nothing else."""
 
     points: Points = field(default_factory=Points)
-    latencies: Counter[int] = field(default_factory=Counter)
+    latencies: Annotated[Counter[int], Total(add=iadd)] = field(default_factory=Counter)
     """Number of deliveries by relay blocks since their publication."""
 
-    callbacks: int = 0
+    callbacks: Sum = 0
     """Values that were handed on."""
 
-    told_again: int = 0
+    told_again: Sum = 0
     """Callbacks whose value had been handed on before."""
 
-    deletions: int = 0
+    deletions: Annotated[int, Total("told_deletions")] = 0
     """Keys that were told as deleted."""
 
-    conflated: int = 0
+    conflated: Sum = 0
     uncharged: dict[str, UnchargedRead] = field(default_factory=dict)
-    oversize_blocks: int = 0
-    large_blocks: int = 0
+    oversize_blocks: Annotated[int, Total("pov.is_oversize")] = 0
+    large_blocks: Annotated[int, Total("pov.is_large")] = 0
     fullest_block: FullBlock | None = None
     _fullest_load: float = -1.0
-    incomplete_blocks: int = 0
-    callback_ref_time_max: int = 0
-    callback_ref_time: int = 0
-    callback_ended_blocks: int = 0
+    incomplete_blocks: Annotated[int, Total("is_incomplete")] = 0
+    callback_ref_time_max: Annotated[int, Total("callback_weight.ref_time", max)] = 0
+    callback_ref_time: Annotated[int, Total("callback_weight.ref_time")] = 0
+    callback_ended_blocks: Annotated[int, Total("ended_by_callbacks")] = 0
     """Incomplete blocks with bytes left but no room for one more callback."""
 
-    overweight_callbacks: int = 0
-    taken_bytes: list[int] = field(default_factory=list)
-    waiting_bytes_max: int = 0
-    refused_bytes: int = 0
-    panics: list[str] = field(default_factory=list)
-    disabled: list[int] = field(default_factory=list)
+    overweight_callbacks: Sum = 0
+    taken_bytes: Annotated[list[int], each("message_bytes")] = field(default_factory=list)
+    waiting_bytes_max: Annotated[int, Total("waiting_bytes", max)] = 0
+    refused_bytes: Last = 0
+    panics: Annotated[list[str], each("panicked")] = field(default_factory=list)
+    disabled: Annotated[list[int], Total(add=_with_numbers)] = field(default_factory=list)
     accounts: dict[int, PublisherAccount] = field(default_factory=dict)
     endings: dict[int, Counter[str]] = field(default_factory=dict)
-    pictures: list[ProofPicture] = field(default_factory=list)
-    keys: KeyTally = field(default_factory=KeyTally)
+    pictures: Annotated[list[ProofPicture], each("picture")] = field(default_factory=list)
+    keys: KeyStatistics = field(default_factory=KeyStatistics)
 
     def add(self, record: BlockRecord) -> None:
-        """Count one block in."""
-        pov = record.pov
-        self.points.append(
-            Point(
-                block=record.tick,
-                proof_bytes=record.proof_bytes,
-                static_bytes=record.static_bytes,
-                own_bytes=record.own_bytes,
-                callbacks=len(record.deliveries),
-                budget_bytes=record.budget_bytes,
-                metered_bytes=record.consumed.proof_size,
-                complete=record.complete,
-                pov_bytes=0 if pov is None else pov.pov_bytes,
-                compressed_bytes=0 if pov is None else pov.compressed_bytes or 0,
-                own_pov_bytes=0 if pov is None else pov.own_bytes,
-                message_bytes=0 if pov is None else pov.message_bytes,
-                received=sum(not delivery.told_again for delivery in record.deliveries),
-                owed=record.owed,
-                behind=record.behind,
-                warm_up=record.warm_up,
-                by_cause=() if record.account is None else _by_cause(record.account),
-            )
-        )
-        if pov is not None:
-            self._add_pov(record, pov)
-        self.callbacks += len(record.deliveries)
-        self.deletions += len(record.deletions)
-        self.told_again += sum(delivery.told_again for delivery in record.deliveries)
-        self.latencies.update(delivery.latency_blocks for delivery in record.deliveries if not delivery.told_again)
-        self.conflated += sum(delivery.conflated for delivery in record.deliveries)
-        self.incomplete_blocks += not record.complete
-        self.callback_ref_time_max = max(self.callback_ref_time_max, record.callback_weight.ref_time)
-        self.callback_ref_time += record.callback_weight.ref_time
-        self.callback_ended_blocks += record.ended_by_callbacks
-        self.overweight_callbacks += record.overweight_callbacks
-        self.taken_bytes.append(record.message_bytes)
-        self.waiting_bytes_max = max(self.waiting_bytes_max, record.waiting_bytes)
-        self.refused_bytes = record.refused_bytes
-        self.disabled.extend(map(int, record.disabled))
+        """Add one block."""
+        count_in(self, record)
+        self.points.append(taken(Point, record))
         self.keys.add(record)
+        if record.pov is not None and record.pov.load > self._fullest_load:
+            self._fullest_load, self.fullest_block = record.pov.load, taken(FullBlock, record)
         for it in record.uncharged:
             self._add_uncharged(UnchargedRead(name=it.name, blocks=1, excess_bytes=it.excess_bytes))
-        if record.picture is not None:
-            self.pictures.append(record.picture)
-        if record.panic is not None:
-            self.panics.append(f"block on relay block {record.relay_parent}: {record.panic}")
         for account in () if record.account is None else record.account.publishers:
-            publisher = int(account.publisher)
-            self._add_account(publisher, account)
-            self.endings.setdefault(publisher, Counter())[account.ending.value] += 1
+            self._add_account(int(account.publisher), account, {account.ending.value: 1})
 
-    def extend(self, later: "SubscriberTally") -> None:
-        """Count in the blocks of another tally of this subscriber, which come after these."""
+    def extend(self, later: "SubscriberStatistics") -> None:
+        """Add the blocks of another tally of this subscriber, which come after these."""
         if not len(later.points):
             return
+        merge_in(self, later)
         self.points.extend(later.points)
         self.keys.extend(later.keys)
-        self.latencies.update(later.latencies)
-        for name in SUMS:
-            setattr(self, name, getattr(self, name) + getattr(later, name))
-        for name in LISTS:
-            getattr(self, name).extend(getattr(later, name))
-        for name in MAXIMA:
-            setattr(self, name, max(getattr(self, name), getattr(later, name)))
-        self.refused_bytes = later.refused_bytes
         if later._fullest_load > self._fullest_load:
             self._fullest_load, self.fullest_block = later._fullest_load, later.fullest_block
         for it in later.uncharged.values():
             self._add_uncharged(it)
         for publisher, account in later.accounts.items():
-            self._add_account(publisher, account)
-            self.endings.setdefault(publisher, Counter()).update(later.endings[publisher])
+            self._add_account(publisher, account, later.endings[publisher])
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.points)
+
+    @property
+    def deliveries(self) -> int:
+        """Publications whose value arrived, or was overtaken by a later one that did."""
+        return self.callbacks - self.told_again + self.conflated
+
+    @property
+    def disabled_publishers(self) -> list[int]:
+        """Publishers that were disabled."""
+        return sorted(set(self.disabled))
 
     @property
     def publishers(self) -> list[PublisherCost]:
@@ -519,37 +423,37 @@ class SubscriberTally(Struct):
         return max(self.points.column("proof_bytes")[: self.warm_up_blocks], default=0)
 
     @property
-    def proof_bytes(self) -> Spread:
+    def proof_bytes(self) -> Percentiles:
         """Bytes of the relay proof in each block."""
-        return self._spread("proof_bytes")
+        return self._percentiles("proof_bytes")
 
     @property
-    def static_bytes(self) -> Spread:
+    def static_bytes(self) -> Percentiles:
         """Bytes of the relay proof for the keys that every block proves, whether it subscribes or not."""
-        return self._spread("static_bytes")
+        return self._percentiles("static_bytes")
 
     @property
-    def own_bytes(self) -> Spread:
+    def own_bytes(self) -> Percentiles:
         """Bytes of the parachain's own state in each block."""
-        return self._spread("own_bytes")
+        return self._percentiles("own_bytes")
 
     @property
-    def message_bytes(self) -> Spread:
+    def message_bytes(self) -> Percentiles:
         """Bytes of the messages that each block took in full."""
-        return spread(self.taken_bytes, after=self.warm_up_blocks)
+        return percentiles(self.taken_bytes, after=self.warm_up_blocks)
 
     @property
-    def pov_bytes(self) -> Spread:
+    def pov_bytes(self) -> Percentiles:
         """Bytes of everything that a block carries, before compression."""
-        return self._spread("pov_bytes")
+        return self._percentiles("pov_bytes")
 
     @property
-    def compressed_bytes(self) -> Spread:
+    def compressed_bytes(self) -> Percentiles:
         """Bytes of everything that a block carries, as the relay chain gets it; 0 where it was not compressed."""
-        return self._spread("compressed_bytes")
+        return self._percentiles("compressed_bytes")
 
     @property
-    def pov_parts(self) -> dict[str, Spread]:
+    def pov_parts(self) -> dict[str, Percentiles]:
         """Bytes of each part of the relay proof, of the own state and of the messages in a block."""
         points, after = self.points, self.warm_up_blocks
         top = array("q", (point.by_cause[0] if point.by_cause else 0 for point in points))
@@ -561,7 +465,7 @@ class SubscriberTally(Struct):
             "own": points.column("own_pov_bytes"),
             "messages": points.column("message_bytes"),
         }
-        return {part: spread(column, after=after) for part, column in parts.items()}
+        return {part: percentiles(column, after=after) for part, column in parts.items()}
 
     @property
     def latency_blocks(self) -> Latency:
@@ -593,95 +497,53 @@ class SubscriberTally(Struct):
         """Return the callbacks' use of ``limit``, unset if none weighed anything."""
         if not (self.callback_ref_time or self.callback_ended_blocks):
             return UNSET
-        return CallbackLoad(
-            limit_ref_time=limit.ref_time,
-            ref_time_max=self.callback_ref_time_max,
-            ref_time_total=self.callback_ref_time,
-            waiting_blocks=self.callback_ended_blocks,
-            overweight=self.overweight_callbacks,
-        )
+        return taken(CallbackLoad, self, limit_ref_time=limit.ref_time)
 
-    def _spread(self, name: str) -> Spread:
-        return spread(self.points.column(name), after=self.warm_up_blocks)
+    def _percentiles(self, name: str) -> Percentiles:
+        return percentiles(self.points.column(name), after=self.warm_up_blocks)
 
-    def _add_account(self, publisher: int, account: PublisherAccount) -> None:
+    def _add_account(self, publisher: int, account: PublisherAccount, endings: Mapping[str, int]) -> None:
         before = self.accounts.get(publisher)
         self.accounts[publisher] = account if before is None else before.and_then(account)
+        self.endings.setdefault(publisher, Counter()).update(endings)
 
     def _add_uncharged(self, more: UnchargedRead) -> None:
         known = self.uncharged.get(more.name)
-        self.uncharged[more.name] = (
-            more
-            if known is None
-            else UnchargedRead(
-                name=more.name, blocks=known.blocks + more.blocks, excess_bytes=known.excess_bytes + more.excess_bytes
-            )
-        )
-
-    def _add_pov(self, record: BlockRecord, pov: PovSize) -> None:
-        self.oversize_blocks += pov.is_oversize
-        self.large_blocks += pov.is_large
-        if pov.load > self._fullest_load:
-            self._fullest_load = pov.load
-            self.fullest_block = FullBlock(
-                block=record.tick,
-                number=record.number,
-                pov_bytes=pov.pov_bytes,
-                compressed_bytes=pov.compressed_bytes,
-                max_pov_bytes=pov.max_pov_bytes,
-                ref_time=pov.ref_time,
-                max_ref_time=pov.max_ref_time,
-                by_cause=pov_by_cause(record, pov),
-            )
+        self.uncharged[more.name] = more if known is None else replace(more, **merged_totals(known, more))
 
     def __repr__(self) -> str:
         sizes = self.proof_bytes
         blocks = f"{len(self.points)} blocks, {self.callbacks} callbacks"
-        return f"<SubscriberTally {blocks}, proof p50 {sizes.p50} p99 {sizes.p99} bytes>"
+        return f"<SubscriberStatistics {blocks}, proof p50 {sizes.p50} p99 {sizes.p99} bytes>"
 
 
-SUMS = (
-    "callbacks",
-    "told_again",
-    "deletions",
-    "conflated",
-    "oversize_blocks",
-    "large_blocks",
-    "incomplete_blocks",
-    "callback_ref_time",
-    "callback_ended_blocks",
-    "overweight_callbacks",
-)
-LISTS = ("taken_bytes", "panics", "disabled", "pictures")
-MAXIMA = ("callback_ref_time_max", "waiting_bytes_max")
-
-
-class Tally:
+class RunStatistics:
     """The blocks of all subscribers so far; ``tables`` get them too."""
 
     def __init__(self, *, tables: "RunTables | TableRows | None" = None) -> None:
-        self.subscribers: dict[int, SubscriberTally] = {}
+        self.subscribers: dict[int, SubscriberStatistics] = {}
         self.guests: dict[int, GuestTally] = {}
         self.tables = tables
 
     def add(self, record: BlockRecord) -> None:
-        """Count one block in."""
+        """Add one block."""
         self.of(int(record.para_id)).add(record)
         if self.tables is not None:
             self.tables.add(record)
 
     def add_guest(self, record: GuestRecord) -> None:
-        """Count one block of a guest in."""
+        """Add one block of a guest."""
         self.guest(int(record.para_id)).add(record)
         if self.tables is not None:
             self.tables.add_guest(record)
 
     def guest(self, para_id: int) -> GuestTally:
         """Return the blocks of a guest, none where it has built none."""
-        known = self.guests.get(para_id)
-        if known is None:
-            known = self.guests[para_id] = GuestTally()
-        return known
+        return self.guests.setdefault(para_id, GuestTally())
+
+    def of(self, para_id: int) -> SubscriberStatistics:
+        """Return the blocks of a subscriber, none where it has built none."""
+        return self.subscribers.setdefault(para_id, SubscriberStatistics())
 
     def delivery(self) -> DeliveryTotals:
         """Return how values reached all subscribers together."""
@@ -689,13 +551,6 @@ class Tally:
         blocks, tallies = counted_latency(latencies), self.subscribers.values()
         callbacks, told_again = sum(it.callbacks for it in tallies), sum(it.told_again for it in tallies)
         return DeliveryTotals(callbacks, blocks.p50, blocks.p99, blocks.max, told_again)
-
-    def of(self, para_id: int) -> SubscriberTally:
-        """Return the blocks of a subscriber, none where it has built none."""
-        known = self.subscribers.get(para_id)
-        if known is None:
-            known = self.subscribers[para_id] = SubscriberTally()
-        return known
 
     @property
     def refusals(self) -> list[str]:
@@ -709,24 +564,13 @@ class Tally:
         return subscribers + sum(it.oversize_blocks for it in self.guests.values())
 
 
-def _by_cause(account: BlockAccount) -> tuple[int, ...]:
-    return tuple(sum(getattr(it, cause).node_bytes for it in account.publishers) for cause in IN_THE_PROOF)
-
-
 def _cost(it: PublisherAccount, endings: Counter[str]) -> PublisherCost:
-    return PublisherCost(
+    return taken(
+        PublisherCost,
+        it,
         para_id=int(it.publisher),
-        keys=it.keys,
-        keys_walked=it.keys_walked,
-        keys_changed=it.keys_changed,
-        callbacks=it.callbacks,
-        proof_bytes=it.proof.node_bytes,
         by_cause={cause: getattr(it, cause) for cause in IN_THE_PROOF},
-        sibling_bytes=it.sibling_bytes,
-        uncacheable=it.uncacheable,
-        cached=it.cached,
         pruned={name.removeprefix("pruned_"): getattr(it, name) for name in PRUNED},
-        ref_time=it.consumed.ref_time,
-        proof_size=it.consumed.proof_size,
         endings=dict(sorted(endings.items())),
+        formula_bytes=None,
     )

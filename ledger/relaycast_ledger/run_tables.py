@@ -6,57 +6,75 @@ run's id are in the metadata.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from msgspec.structs import asdict
 
-from relaycast_ledger.accounting import COUNTS, TOTALS, KeyAccount, PublisherAccount
-from relaycast_ledger.arrow_columns import column
+from relaycast_collator.guests import StorageItemShare
+from relaycast_ledger.accounting import TOTALS, KeyAccount, PublisherAccount
+from relaycast_ledger.arrow_columns import column, schema_of
 from relaycast_ledger.outcome import SCHEMA_VERSION
-from relaycast_ledger.pov import PovSize
+from relaycast_ledger.record_fields import row_reader
 from relaycast_ledger.records import BlockRecord, Delivery, GuestRecord, ToldDeletion
 
-NUMBER, BYTES, TEXT, FLAG = pa.int64(), pa.binary(), pa.string(), pa.bool_()
+ROWS_A_GROUP = 1 << 14
 
-BLOCKS = pa.schema(
-    [
-        ("block", NUMBER),
-        ("para_id", NUMBER),
-        ("number", NUMBER),
-        ("relay_parent", NUMBER),
-        ("warm_up", FLAG),
-        ("collected_bytes", NUMBER),
-        ("proof_nodes", NUMBER),
-        ("proof_bytes", NUMBER),
-        ("static_nodes", NUMBER),
-        ("static_bytes", NUMBER),
-        ("pruned_unsubscribed_nodes", NUMBER),
-        ("pruned_unsubscribed_bytes", NUMBER),
-        ("own_bytes", NUMBER),
-        ("own_pov_bytes", NUMBER),
-        ("message_bytes", NUMBER),
-        ("message_pov_bytes", NUMBER),
-        ("pov_bytes", NUMBER),
-        ("compressed_bytes", NUMBER),
-        ("max_pov_bytes", NUMBER),
-        ("block_ref_time", NUMBER),
-        ("oversize", FLAG),
-        ("waiting_bytes", NUMBER),
-        ("refused_bytes", NUMBER),
-        ("budget_bytes", NUMBER),
-        ("ref_time", NUMBER),
-        ("proof_size", NUMBER),
-        ("callbacks", NUMBER),
-        ("complete", FLAG),
-        ("cursor_publisher", NUMBER),
-        ("cursor_key", BYTES),
-        ("disabled", pa.list_(NUMBER)),
-        ("panic", TEXT),
-    ]
+Values = tuple[Any, ...]
+"""A row as one value for each field of its table."""
+
+KeyNames = Mapping[tuple[int, bytes], str]
+"""Names by publisher and key."""
+
+
+class Table:
+    """A table with a row for each ``kind`` of value that a record has; all its columns may be null.
+
+    A column is ``name=path``, a path below the value, or a name that is the path (``record_fields``). The columns that
+    say ``where`` come first: they are read from the block's record.
+    """
+
+    def __init__(self, kind: type, columns: str, *, of: type = BlockRecord, where: str = "block=tick para_id") -> None:
+        found = []
+        for owner, text in ((of, where), (kind, columns)):
+            named = [column.partition("=") for column in text.split()]
+            found.append([(name, owner, path or name) for name, _, path in named])
+        self.schema = schema_of(chain(*found))
+        self.where, self.values = (row_reader(them[0][1], [path for _, _, path in them]) for them in found)
+
+    def row(self, record: object, value: object) -> Values:
+        """Return the row of a value in the record of its block."""
+        return self.where(record) + self.values(value)
+
+    def batch(self, rows: Sequence[Values]) -> pa.RecordBatch:
+        """Return rows in Arrow's form."""
+        values = zip(*rows, strict=True) if rows else [()] * len(self.schema)
+        columns = [column(field.type, held) for field, held in zip(self.schema, values, strict=True)]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+class NamedKey(NamedTuple):
+    """What a key took, and its name where that is known."""
+
+    it: KeyAccount
+    name: str | None
+
+
+BLOCKS = Table(
+    BlockRecord,
+    """
+    number relay_parent warm_up collected_bytes proof_nodes proof_bytes static_nodes=account.static.nodes static_bytes
+    pruned_unsubscribed_nodes=account.pruned_unsubscribed.nodes
+    pruned_unsubscribed_bytes=account.pruned_unsubscribed.node_bytes
+    own_bytes own_pov_bytes=pov.own_bytes message_bytes message_pov_bytes=pov.message_bytes
+    pov_bytes=pov.pov_bytes compressed_bytes=pov.compressed_bytes max_pov_bytes=pov.max_pov_bytes
+    block_ref_time=pov.ref_time oversize=pov.is_oversize waiting_bytes refused_bytes budget_bytes
+    ref_time=consumed.ref_time proof_size=consumed.proof_size callbacks complete
+    cursor_publisher=cursor.0 cursor_key=cursor.1 disabled panic
+    """,
 )
 """``block`` is the relay block of simulated time in which the parachain's block ``number`` was built.
 
@@ -67,44 +85,29 @@ the same as the relay chain gets it, at most ``max_pov_bytes`` of them. ``block_
 block, ``ref_time`` and ``proof_size`` what the pass was charged. Null of a block that panicked, which nobody sends.
 """
 
-PROOFS = pa.schema(
-    [
-        ("block", NUMBER),
-        ("para_id", NUMBER),
-        ("publisher", NUMBER),
-        ("reason", TEXT),
-        ("nodes", NUMBER),
-        ("node_bytes", NUMBER),
-        ("pruned_nodes", NUMBER),
-        ("pruned_bytes", NUMBER),
-        ("keys", NUMBER),
-        *((name, NUMBER) for name in (*COUNTS, "ref_time", "proof_size")),
-        *((f"{name}_{unit}", NUMBER) for name in TOTALS for unit in ("nodes", "bytes")),
-    ]
+PROOFS = Table(
+    PublisherAccount,
+    """
+    publisher reason=ending.value nodes=structure.nodes node_bytes=structure.node_bytes
+    pruned_nodes=pruned.nodes pruned_bytes=pruned.node_bytes
+    keys keys_walked keys_changed callbacks sibling_bytes ref_time=consumed.ref_time proof_size=consumed.proof_size
+    """
+    + " ".join(f"{name}_nodes={name}.nodes {name}_bytes={name}.node_bytes" for name in TOTALS),
 )
 """What a publisher took of the block: ``nodes`` are those in the proof but for external values (``value_*``).
 
 ``reason`` says how the pass left the publisher, and with it why what is not there is not there.
 """
 
-KEYS = pa.schema(
-    [
-        ("block", NUMBER),
-        ("para_id", NUMBER),
-        ("publisher", NUMBER),
-        ("key", BYTES),
-        ("name", TEXT),
-        ("reason", TEXT),
-        ("nodes", NUMBER),
-        ("node_bytes", NUMBER),
-        ("top_bytes", NUMBER),
-        ("value_nodes", NUMBER),
-        ("value_bytes", NUMBER),
-        ("cached_nodes", NUMBER),
-        ("cached_bytes", NUMBER),
-        ("pruned_nodes", NUMBER),
-        ("pruned_bytes", NUMBER),
-    ]
+KEYS = Table(
+    NamedKey,
+    """
+    publisher=it.publisher key=it.key name reason=it.ending.value
+    nodes=it.structure.nodes node_bytes=it.structure.node_bytes top_bytes=it.top.node_bytes
+    value_nodes=it.value.nodes value_bytes=it.value.node_bytes
+    cached_nodes=it.cached.nodes cached_bytes=it.cached.node_bytes
+    pruned_nodes=it.pruned.nodes pruned_bytes=it.pruned.node_bytes
+    """,
 )
 """What each subscribed key of a publisher took of the block; together they are the publisher's row in ``PROOFS``.
 
@@ -113,75 +116,37 @@ those before it. ``name`` is what was hashed into the key, null where only the k
 ``node_bytes``: the way to the publisher, which counts with its first key.
 """
 
-DELIVERIES = pa.schema(
-    [
-        ("para_id", NUMBER),
-        ("publisher", NUMBER),
-        ("key", BYTES),
-        ("value_bytes", NUMBER),
-        ("ttl", NUMBER),
-        ("when_inserted", NUMBER),
-        ("published_at", NUMBER),
-        ("delivered_at", NUMBER),
-        ("latency_blocks", NUMBER),
-        ("conflated", NUMBER),
-        ("told_again", FLAG),
-    ]
+DELIVERIES = Table(
+    Delivery,
+    """
+    publisher key value_bytes ttl=entry.ttl when_inserted=entry.when_inserted
+    published_at delivered_at latency_blocks conflated told_again
+    """,
+    where="para_id",
 )
 """One row for each callback; one that was ``told_again`` repeats an entry that the subscriber already got.
 
 A callback without a value tells of a deletion (policy ``told``): its publication is null as well.
 """
 
-RUNTIMES = pa.schema(
-    [
-        ("block", NUMBER),
-        ("para_id", NUMBER),
-        ("number", NUMBER),
-        ("relay_parent", NUMBER),
-        ("warm_up", FLAG),
-        ("spec_version", NUMBER),
-        ("extrinsics", NUMBER),
-        ("failed_extrinsics", NUMBER),
-        ("left_out", NUMBER),
-        ("upward_messages", NUMBER),
-        ("relay_proof_bytes", NUMBER),
-        ("own_proof_bytes", NUMBER),
-        ("own_pov_bytes", NUMBER),
-        ("pov_bytes", NUMBER),
-        ("compressed_bytes", NUMBER),
-        ("max_pov_bytes", NUMBER),
-        ("oversize", FLAG),
-        ("refusal", TEXT),
-        ("log", TEXT),
-    ]
+RUNTIMES = Table(
+    GuestRecord,
+    """
+    number relay_parent warm_up spec_version extrinsics=built.extrinsics failed_extrinsics=built.failed_extrinsics
+    left_out=built.left_out upward_messages=built.upward_messages
+    relay_proof_bytes=built.relay_proof_bytes own_proof_bytes=built.own_proof_bytes own_pov_bytes=pov.own_bytes
+    pov_bytes=pov.pov_bytes compressed_bytes=pov.compressed_bytes max_pov_bytes=pov.max_pov_bytes
+    oversize=pov.is_oversize refusal log=logged
+    """,
+    of=GuestRecord,
 )
 """One row for each block of a real runtime, built or refused.
 
 ``own_pov_bytes`` is its own proof in compact form; ``log`` are the lines that its code logged.
 """
 
-ITEMS = pa.schema(
-    [
-        ("block", NUMBER),
-        ("para_id", NUMBER),
-        ("pallet", TEXT),
-        ("item", TEXT),
-        ("reads", NUMBER),
-        ("writes", NUMBER),
-        ("proof_bytes", NUMBER),
-    ]
-)
+ITEMS = Table(StorageItemShare, "pallet item reads writes proof_bytes", of=GuestRecord)
 """What each storage item took of a real runtime's block; together they are ``own_proof_bytes`` of ``RUNTIMES``."""
-
-Row = dict[str, Any]
-
-Values = tuple[Any, ...]
-"""A row as one value for each field of its table."""
-
-KeyNames = Mapping[tuple[int, bytes], str]
-"""Names by publisher and key."""
-
 
 TABLES = {
     "blocks": BLOCKS,
@@ -191,7 +156,6 @@ TABLES = {
     "runtimes": RUNTIMES,
     "items": ITEMS,
 }
-_NAMES = {table: tuple(schema.names) for table, schema in TABLES.items()}
 
 
 class TableRows:
@@ -206,159 +170,39 @@ class TableRows:
 
     def add(self, record: BlockRecord) -> None:
         """Add the rows of one block."""
-        rows = self.rows
-        rows["blocks"].append(_values("blocks", block_row(record)))
-        for account in () if record.account is None else record.account.publishers:
-            row = {"block": record.tick, "para_id": int(record.para_id), **proof_row(account)}
-            rows["proofs"].append(_values("proofs", row))
-        if "keys" in rows and record.account is not None:
-            for it in record.account.keys:
-                name = self._key_names.get((it.publisher, it.key))
-                rows["keys"].append((record.tick, record.para_id, *key_values(it, name)))
-        told = [*map(delivery_row, record.deliveries), *map(deletion_row, record.deletions)]
-        rows["deliveries"] += [_values("deliveries", {"para_id": int(record.para_id), **row}) for row in told]
+        rows, account = self.rows, record.account
+        rows["blocks"].append(BLOCKS.row(record, record))
+        if account is not None:
+            rows["proofs"] += [PROOFS.row(record, it) for it in account.publishers]
+            if "keys" in rows:
+                named = (NamedKey(it, self._key_names.get((it.publisher, it.key))) for it in account.keys)
+                rows["keys"] += [KEYS.row(record, it) for it in named]
+        rows["deliveries"] += [DELIVERIES.row(record, it) for it in record.deliveries]
+        rows["deliveries"] += [_deletion_row(record, it) for it in record.deletions]
 
     def add_guest(self, record: GuestRecord) -> None:
         """Add the rows of one block of a guest."""
         if "runtimes" in self.rows:
-            place = {"block": record.tick, "para_id": int(record.para_id)}
-            self.rows["runtimes"].append(_values("runtimes", {**place, **guest_row(record)}))
-            self.rows["items"] += [_values("items", {**place, **asdict(share)}) for share in record.shares]
+            self.rows["runtimes"].append(RUNTIMES.row(record, record))
+            self.rows["items"] += [ITEMS.row(record, share) for share in record.shares]
 
     def take(self, name: str) -> pa.RecordBatch:
         """Return the rows of one table, and keep them no longer."""
         rows, self.rows[name] = self.rows[name], []
-        return batch_of(name, rows)
+        return TABLES[name].batch(rows)
 
 
-def batch_of(table: str, rows: Sequence[Values]) -> pa.RecordBatch:
-    """Return rows of a table in Arrow's form."""
-    schema = TABLES[table]
-    values = zip(*rows, strict=True) if rows else [()] * len(schema)
-    columns = [column(field.type, held) for field, held in zip(schema, values, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _values(table: str, row: Row) -> Values:
-    return tuple(map(row.get, _NAMES[table]))
-
-
-def block_row(record: BlockRecord) -> Row:
-    """Return a block as a row of ``BLOCKS``."""
-    account, cursor, pov = record.account, record.cursor, record.pov
-    row: Row = {
-        "block": record.tick,
-        "para_id": int(record.para_id),
-        "number": record.number,
-        "relay_parent": record.relay_parent,
-        "warm_up": record.warm_up,
-        "collected_bytes": record.collected_bytes,
-        "proof_nodes": record.proof_nodes,
-        "proof_bytes": record.proof_bytes,
-        "static_bytes": record.static_bytes,
-        "own_bytes": record.own_bytes,
-        "message_bytes": record.message_bytes,
-        "waiting_bytes": record.waiting_bytes,
-        "refused_bytes": record.refused_bytes,
-        "budget_bytes": record.budget_bytes,
-        "ref_time": record.consumed.ref_time,
-        "proof_size": record.consumed.proof_size,
-        "callbacks": len(record.deliveries),
-        "complete": record.complete,
-        "cursor_publisher": None if cursor is None else int(cursor[0]),
-        "cursor_key": None if cursor is None else bytes(cursor[1]),
-        "disabled": [int(publisher) for publisher in record.disabled],
-        "panic": record.panic,
-    }
-    if pov is not None:
-        row |= {"message_pov_bytes": pov.message_bytes, "block_ref_time": pov.ref_time, **_pov_row(pov)}
-    if account is not None:
-        row["static_nodes"] = account.static.nodes
-        row["pruned_unsubscribed_nodes"] = account.pruned_unsubscribed.nodes
-        row["pruned_unsubscribed_bytes"] = account.pruned_unsubscribed.node_bytes
-    return row
-
-
-def guest_row(record: GuestRecord) -> Row:
-    """Return a guest's block as the rest of a row of ``RUNTIMES``; sizes are null of one that was refused."""
-    names = ["number", "relay_parent", "warm_up", "spec_version", "refusal"]
-    if record.refusal is None:
-        names += ["extrinsics", "failed_extrinsics", "left_out", "upward_messages"]
-        names += ["relay_proof_bytes", "own_proof_bytes"]
-    row: Row = {name: getattr(record, name) for name in names}
-    row["log"] = "\n".join(record.log) or None
-    return row if record.pov is None else row | _pov_row(record.pov)
-
-
-def _pov_row(pov: PovSize) -> Row:
-    """Return the sizes that modelled chains and guests have in common."""
-    return {
-        "own_pov_bytes": pov.own_bytes,
-        "pov_bytes": pov.pov_bytes,
-        "compressed_bytes": pov.compressed_bytes,
-        "max_pov_bytes": pov.max_pov_bytes,
-        "oversize": pov.is_oversize,
-    }
-
-
-def proof_row(account: PublisherAccount) -> Row:
-    """Return what a publisher took of a block as the rest of a row of ``PROOFS``."""
-    row: Row = account.columns()
-    row["reason"] = row.pop("ending")
-    structure, pruned = account.structure, account.pruned
-    row["nodes"], row["node_bytes"] = structure.nodes, structure.node_bytes
-    row["pruned_nodes"], row["pruned_bytes"] = pruned.nodes, pruned.node_bytes
-    return row
-
-
-def key_values(account: KeyAccount, name: str | None) -> tuple[Any, ...]:
-    """Return what the key called ``name`` took of a block: the fields of ``KEYS`` from ``publisher`` on."""
-    structure, value, cached, pruned = account.structure, account.value, account.cached, account.pruned
-    return (
-        account.publisher,
-        account.key,
-        name,
-        account.ending.value,
-        structure.nodes,
-        structure.node_bytes,
-        account.top.node_bytes,
-        value.nodes,
-        value.node_bytes,
-        cached.nodes,
-        cached.node_bytes,
-        pruned.nodes,
-        pruned.node_bytes,
-    )
-
-
-def delivery_row(delivery: Delivery) -> Row:
-    """Return a callback as the rest of a row of ``DELIVERIES``."""
-    return {
-        "publisher": int(delivery.publisher),
-        "key": bytes(delivery.key),
-        "value_bytes": len(delivery.entry.value),
-        "ttl": delivery.entry.ttl,
-        "when_inserted": delivery.entry.when_inserted,
-        "published_at": delivery.published_at,
-        "delivered_at": delivery.delivered_at,
-        "latency_blocks": delivery.latency_blocks,
-        "conflated": delivery.conflated,
-        "told_again": delivery.told_again,
-    }
-
-
-def deletion_row(deletion: ToldDeletion) -> Row:
-    """Return a callback without a value as the rest of a row of ``DELIVERIES``."""
-    return {
-        "publisher": int(deletion.publisher),
-        "key": bytes(deletion.key),
+def _deletion_row(record: BlockRecord, deletion: ToldDeletion) -> Values:
+    """Return a callback without a value; the columns of a publication are null."""
+    held = {
+        "para_id": record.para_id,
+        "publisher": deletion.publisher,
+        "key": deletion.key,
         "delivered_at": deletion.told_at,
         "conflated": 0,
         "told_again": False,
     }
-
-
-ROWS_A_GROUP = 1 << 14
+    return tuple(map(held.get, DELIVERIES.schema.names))
 
 
 class RunTables:
@@ -366,7 +210,7 @@ class RunTables:
 
     def __init__(self, folder: Path, run_id: str, rows: TableRows) -> None:
         self._rows = rows
-        self._files = {name: _File(folder / f"{name}.parquet", TABLES[name], run_id) for name in self._rows.rows}
+        self._files = {name: _File(folder / f"{name}.parquet", TABLES[name].schema, run_id) for name in self._rows.rows}
 
     def add(self, record: BlockRecord) -> None:
         """Add the rows of one block."""

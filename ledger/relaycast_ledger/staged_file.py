@@ -109,8 +109,10 @@ def staged(file: Path) -> Iterator[IO[bytes]]:
                 os.fsync(stream.fileno())
             staging.replace(file)
             sync(file.parent)
-        except BaseException:
+        except BaseException as error:
             staging.unlink(missing_ok=True)
+            if isinstance(error, OSError) and error.filename is None:
+                error.filename = str(file)
             raise
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 
-from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt, RelaySealed
+from relaycast_collator import BlockBuilt, ChainSimulator, Fact, GuestBuilt, RelaySealed
 from relaycast_collator.header import Header
 from relaycast_node.block_time import BlockTime, block_time_text
 from relaycast_node.chain.exceptions import CannotGoBack, ChainsHalted, TickFailed, UnknownBlock
@@ -73,7 +73,7 @@ class Live:
 
     def __init__(
         self,
-        chains: Chains,
+        chains: ChainSimulator,
         step: Callable[[], object] | Workload,
         *,
         name: str = "relaycast",
@@ -125,7 +125,7 @@ class Live:
             chain.submitted.connect(lambda _: self._wake())
         self.log = self._log
         self._last = self._stand()
-        chains.listeners.append(self._hear)
+        chains.listeners.append(self._on_fact)
 
     def _follow_timeline(self, chain: ServedChain) -> None:
         """Let a chain build blocks again from what they held; a parachain's are final with the relay chain's."""
@@ -502,7 +502,7 @@ class Live:
         if self._block_time == "instant":
             self._changed.set()
 
-    def _hear(self, fact: Fact) -> None:
+    def _on_fact(self, fact: Fact) -> None:
         if isinstance(fact, RelaySealed):
             self._note(self.relay, fact.block.header)
         elif isinstance(fact, BlockBuilt | GuestBuilt) and int(fact.para_id) in self.parachains:

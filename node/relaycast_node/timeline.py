@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_collator.chains import ChainsDump
 from relaycast_collator.relay_chain import Call
 
@@ -101,7 +101,7 @@ class Timeline:
 
     def __init__(
         self,
-        chains: Chains,
+        chains: ChainSimulator,
         workload: Workload,
         heads: Callable[[], dict[ChainId, bytes]],
         *,

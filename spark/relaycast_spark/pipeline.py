@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from relaycast_ledger.exceptions import SegmentFailed
 from relaycast_ledger.segments.checkpoint import closing_digest, thaw
+from relaycast_ledger.segments.fast_forward import Segment, fast_forward
 from relaycast_ledger.segments.simulated import Preparation, Progress, Simulated, Unseen
-from relaycast_ledger.segments.spine import Segment, spine
 from relaycast_ledger.segments.work_folder import WorkFolder
 from relaycast_spark import tables
 from relaycast_spark.exceptions import JobFailed
@@ -115,7 +115,7 @@ class BatchRun:
     def _segments(self, simulation: Simulated, done: int) -> Iterator[Segment]:
         for number in self.folder.waiting():
             yield self.folder.segment(number)
-        for segment in spine(simulation, done=done, blocks=self.blocks, segment_blocks=self.segment_blocks):
+        for segment in fast_forward(simulation, done=done, blocks=self.blocks, segment_blocks=self.segment_blocks):
             self.progress.advance(SPINE, segment.last - segment.first + 1)
             self.folder.note(segment)
             if not self.folder.is_replayed(segment.number):

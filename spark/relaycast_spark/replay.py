@@ -12,8 +12,8 @@ import pyarrow as pa
 from relaycast_collator import BlockBuilt, BlockPanicked, Fact
 from relaycast_ledger import Invariants
 from relaycast_ledger.segments.checkpoint import closing_digest, thaw
+from relaycast_ledger.segments.fast_forward import FrugalCollator, StaticReads
 from relaycast_ledger.segments.simulated import Advanced, Preparation, Simulated
-from relaycast_ledger.segments.spine import FrugalCollator, StaticReads
 from relaycast_pallets.broadcaster.publisher_trie import publisher_of
 from relaycast_spark.exceptions import SpineDiverged
 from relaycast_spark.tables import REPLAYED, Row, given_of, row_of, violation_row
@@ -52,12 +52,12 @@ class Replay:
         self.simulation.ledger.invariants = checks = Invariants()
         self._subscriber_blocks.clear()
         chains.collators.update(self._working)
-        chains.listeners.append(self._hear)
+        chains.listeners.append(self._on_fact)
         try:
             advanced = self.simulation.advance(number)
         finally:
             chains.collators.update(self._plain)
-            chains.listeners.remove(self._hear)
+            chains.listeners.remove(self._on_fact)
             self.simulation.ledger.invariants = Invariants()
         block = chains.relay_chain.head
         return {
@@ -80,7 +80,7 @@ class Replay:
             "error": None,
         }
 
-    def _hear(self, fact: Fact) -> None:
+    def _on_fact(self, fact: Fact) -> None:
         if isinstance(fact, BlockPanicked) or (isinstance(fact, BlockBuilt) and fact.subscribes):
             self._subscriber_blocks.append((fact, self._working[fact.para_id].messages_before))
 

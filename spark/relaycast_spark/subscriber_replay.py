@@ -11,12 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from relaycast_collator import Header, Parachain, ParachainBlock, ParachainUpgrade
 from relaycast_collator.parachain import ParachainDump
-from relaycast_ledger.segments.checkpoint import decoded
 from relaycast_pallets import (
     Panic,
     ParachainInherentData,
@@ -37,6 +35,7 @@ from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.garbage import uncollected
 from relaycast_xcm import ParaId, Weight, WeightMeter
+from relaycast_xcm.checkpoint import decoded, encoded
 
 INHERENTS = pa.schema(
     [
@@ -235,7 +234,7 @@ class _Chain:
         every = self.terms.state_every
         if not every or self.blocks % every:
             return None
-        return msgspec.msgpack.encode(self.parachain.dump())
+        return encoded(self.parachain.dump())
 
 
 def _outcome_of(block: ParachainBlock) -> dict[str, Any]:

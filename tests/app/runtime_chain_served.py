@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from relaycast.serve.runtime_chains import ChainLabel, RuntimeChains
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_collator.relay_chain import Genesis
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.live import Live
@@ -53,7 +53,7 @@ class ServedRuntime(Asking):
     """Parachain 3000 of a runtime beside a modelled relay chain; blocks come on demand."""
 
     def __init__(self, runtime: WasmRuntime, genesis: dict[bytes, bytes], label: ChainLabel) -> None:
-        chains = Chains()
+        chains = ChainSimulator()
         self.guest = RuntimeParachain(ParaId(3000), runtime, State(genesis, state_version=runtime.version.trie_version))
         chains.add_guest(self.guest)
         self.chain: ServedChain = RuntimeChains(chains).serve_parachain(self.guest, label)
@@ -67,7 +67,7 @@ class ServedRelayChain(Asking):
     """A relay chain of a runtime with a modelled parachain beside it; blocks come on demand."""
 
     def __init__(self, runtime: WasmRuntime, genesis: dict[bytes, bytes], label: ChainLabel) -> None:
-        self.chains = Chains(genesis=Genesis(genesis, state_version=runtime.version.trie_version))
+        self.chains = ChainSimulator(genesis=Genesis(genesis, state_version=runtime.version.trie_version))
         self.chains.add_parachain(2000)
         relay = self.chains.relay_chain
         relay.body = RuntimeRelayBody(runtime, relay)

@@ -10,7 +10,7 @@ from relaycast.scenario.checks import check_references
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.scenario.upgrade_tables import UpgradeTable
 from relaycast.simulation.simulation import Simulation
-from relaycast_collator import KeptValues
+from relaycast_collator import LatestValues
 from relaycast_ledger.outcome import Outcome
 from relaycast_pallets import SubscribedKey
 from relaycast_pallets.subscriber.config import CALLBACK_LIMIT
@@ -161,7 +161,7 @@ def test_a_handler_of_its_own_declares_for_itself() -> None:
         chain.declare(ParaId(2000), [bytes(32)], Weight(1))
 
 
-class _Heavy(KeptValues):
+class _Heavy(LatestValues):
     """Wants a key whose callback takes all the time that a block has for them."""
 
     def __init__(self) -> None:

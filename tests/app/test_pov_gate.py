@@ -23,7 +23,7 @@ from relaycast.pov.snapshot import (
     write_kept,
 )
 from relaycast.refusal import BadInput
-from relaycast_ledger.outcome import Spread
+from relaycast_ledger.outcome import Percentiles
 
 _KEPT: list[bytes] = []
 """What was kept first, for all tests that begin with it."""
@@ -277,11 +277,11 @@ def test_growth_is_explained_by_growth_and_shrinkage_by_shrinkage() -> None:
         publisher = PublisherSizes(
             top=0, new=new, changed=changed, unseen=0, value=0, cached=own, pruned=0, sibling_bytes=0
         )
-        spread = Spread(proof, proof, proof, proof)
+        spread = Percentiles(proof, proof, proof, proof)
         return SubscriberSizes(
             proof_bytes=spread,
-            static_bytes=Spread(0, 0, 0, 0),
-            own_bytes=Spread(own, own, own, own),
+            static_bytes=Percentiles(0, 0, 0, 0),
+            own_bytes=Percentiles(own, own, own, own),
             callbacks=1,
             incomplete_blocks=0,
             publishers={2_000: publisher},

@@ -13,7 +13,7 @@ DOWNWARD_HEAD = storage_prefix("ParachainSystem", "LastDmqMqcHead")
 
 def test_a_refused_block_is_one_line_with_its_chain_number_and_reason(caplog: pytest.LogCaptureFixture) -> None:
     live = live_chains()
-    live.facts.connect(RefusedBlocks().hear)
+    live.facts.connect(RefusedBlocks().on_fact)
     live.new_block(2)
     with caplog.at_level(logging.WARNING):
         live.set_storage(READER, {DOWNWARD_HEAD: b"\xff" * 32})

@@ -21,18 +21,18 @@ from relaycast_ledger.accounting import IN_THE_PROOF, PRUNED
 from relaycast_ledger.outcome import (
     InvariantsOutcome,
     Outcome,
+    Percentiles,
     Point,
     PublisherCost,
     PublisherOutcome,
     RelayOutcome,
     Share,
-    Spread,
     SubscriberOutcome,
     latency,
-    spread,
+    percentiles,
 )
 from relaycast_ledger.proof_picture import ProofPicture
-from relaycast_ledger.run_statistics import SubscriberTally
+from relaycast_ledger.run_statistics import SubscriberStatistics
 from relaycast_xcm import ParaId
 
 HOSTILE = "<script>alert('x')</script>\"'&{{ 7*7 }}{% raw %}"
@@ -281,11 +281,11 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
             blocks=blocks,
             deliveries=20 * blocks,
             callbacks=20 * blocks,
-            proof_bytes=spread([it.proof_bytes for it in points]),
-            static_bytes=spread([it.static_bytes for it in points]),
-            own_bytes=spread([it.own_bytes for it in points]),
-            pov_bytes=spread([it.pov_bytes for it in points]),
-            compressed_bytes=spread([it.compressed_bytes for it in points]),
+            proof_bytes=percentiles([it.proof_bytes for it in points]),
+            static_bytes=percentiles([it.static_bytes for it in points]),
+            own_bytes=percentiles([it.own_bytes for it in points]),
+            pov_bytes=percentiles([it.pov_bytes for it in points]),
+            compressed_bytes=percentiles([it.compressed_bytes for it in points]),
             pov_share=Share(0.01, 0.02, 0.03),
             compressed_share=Share(0.01, 0.02, 0.03),
             pov_parts=dict.fromkeys(("static", "top", "proof", "own", "messages"), Share(0.0, 0.01, 0.01)),
@@ -300,7 +300,7 @@ def synthetic(*, blocks: int, readers: int) -> Outcome:
             told_again=0,
             latency_blocks=latency([2, 3, 200]),
             incomplete_blocks=0,
-            message_bytes=Spread(0, 0, 0, 0),
+            message_bytes=Percentiles(0, 0, 0, 0),
             waiting_bytes_max=0,
             refused_bytes=0,
             disabled_publishers=[],
@@ -363,14 +363,14 @@ def test_the_reasons_name_every_cause_that_matters_with_its_share() -> None:
 
 
 def test_the_reasons_tell_of_budgets_disabled_publishers_and_the_price_of_the_cache() -> None:
-    plain = told(own_bytes=spread([0]))
+    plain = told(own_bytes=percentiles([0]))
     assert "budget" not in plain
     assert "disabled" not in plain
     assert "own state" not in plain
     assert "In 7 of 20 blocks the budget ended before all was read." in told(incomplete_blocks=7)
     disabled = told(disabled_publishers=[2_000, 2_001])
     assert "3000 reader 3000 disabled 2000 and 2001: they are no longer read." in disabled
-    assert "times as many" in told(own_bytes=spread([10**7]))
+    assert "times as many" in told(own_bytes=percentiles([10**7]))
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ def test_the_reasons_tell_of_budgets_disabled_publishers_and_the_price_of_the_ca
 def test_the_pictures_shown_are_the_first_whole_one_and_a_typical_later_one(
     blocks: list[tuple[int, bool, int]], chosen: list[int]
 ) -> None:
-    tally = SubscriberTally()
+    tally = SubscriberStatistics()
     for tick, complete, pubsub in blocks:
         tally.points.append(Point(tick, 1_000 + pubsub, 1_000, 0, 1))
         tally.pictures.append(ProofPicture(tick, ParaId(3_000), tick - 1, complete, 1_000 + pubsub, 1_000, ()))

@@ -17,7 +17,7 @@ from file_contents import contents
 from long_hauls import soak
 from relaycast.cli.command import refusal
 from relaycast.simulation.run_folder import staged
-from relaycast_ledger.outcome import rank, spread
+from relaycast_ledger.outcome import percentiles, rank
 from shared_vectors import shared
 from synced_places import synced_places
 
@@ -262,8 +262,8 @@ def interrupt(tmp_path: Path, number: int, code: int, *, seconds: float) -> None
 def test_percentiles_are_values_that_occurred() -> None:
     assert [rank(range(1, 101), percent) for percent in (50, 99, 100)] == [50, 99, 100]
     assert [rank([7], percent) for percent in (50, 99, 100)] == [7, 7, 7]
-    assert spread([3, 1, 2]) == spread([1, 2, 3])
-    assert (spread([]).p50, spread([]).total) == (0, 0)
+    assert percentiles([3, 1, 2]) == percentiles([1, 2, 3])
+    assert (percentiles([]).p50, percentiles([]).total) == (0, 0)
 
 
 @pytest.mark.parametrize(("unbuffered", "place"), [("", "standard output"), ("1", "standard output or a file")])

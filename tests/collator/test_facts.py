@@ -6,7 +6,7 @@ from collator.networks import OTHER_SUBSCRIBER, PUBLISHER, SUBSCRIBER, keys, val
 from relaycast_collator import (
     BlockBuilt,
     BlockPanicked,
-    Chains,
+    ChainSimulator,
     Fact,
     MessagesQueued,
     MessagesRefused,
@@ -19,8 +19,8 @@ from relaycast_pallets.messaging.waiting import MAX_WAITING_BYTES
 from relaycast_xcm import ParaId
 
 
-def chains(**pace: int) -> Chains:
-    made = Chains(seed=7)
+def chains(**pace: int) -> ChainSimulator:
+    made = ChainSimulator(seed=7)
     made.add_parachain(PUBLISHER)
     made.register_publisher(PUBLISHER)
     made.add_parachain(SUBSCRIBER, pace=Pace(**pace))
@@ -28,7 +28,7 @@ def chains(**pace: int) -> Chains:
     return made
 
 
-def passed(made: Chains, ticks: int) -> list[Fact]:
+def passed(made: ChainSimulator, ticks: int) -> list[Fact]:
     facts: list[Fact] = []
     for tick in range(ticks):
         for name, data in values(3, version=tick).items():

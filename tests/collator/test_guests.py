@@ -10,7 +10,7 @@ from collator.hand_made_guest import NOTES, NUMBER, PANIC, PASS, SEND, HandMadeG
 from collator.networks import PUBLISHER, SUBSCRIBER, keys, values
 from relaycast_collator import (
     BlockBuilt,
-    Chains,
+    ChainSimulator,
     Fact,
     GuestBuilt,
     GuestRefusedBlock,
@@ -29,7 +29,7 @@ from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
 from relaycast_trie.scale import encode_bytes, encode_u64
 from relaycast_xcm import ParaId, Publish
-from relaycast_xcm.checkpoint import CheckpointRefused
+from relaycast_xcm.checkpoint import CheckpointRefused, decoded, encoded
 from relaycast_xcm.instructions import SetTopic
 from relaycast_xcm.message import encode_versioned_xcm
 from relaycast_xcm.ump import POLKADOT_LIMITS
@@ -42,8 +42,8 @@ OTHER_GUEST = ParaId(1_501)
 F = TypeVar("F", bound=Fact)
 
 
-def chains(guest: HandMadeGuest, **pace: int) -> Chains:
-    made = Chains(seed=7)
+def chains(guest: HandMadeGuest, **pace: int) -> ChainSimulator:
+    made = ChainSimulator(seed=7)
     made.add_parachain(PUBLISHER)
     made.add_guest(guest, pace=Pace(**pace))
     return made
@@ -53,7 +53,7 @@ def of_kind(facts: list[Fact], kind: type[F]) -> list[F]:
     return [fact for fact in facts if isinstance(fact, kind)]
 
 
-def passed(made: Chains, ticks: int) -> list[Fact]:
+def passed(made: ChainSimulator, ticks: int) -> list[Fact]:
     return [fact for _ in range(ticks) for fact in made.step()]
 
 
@@ -128,7 +128,7 @@ def test_what_a_guest_sends_to_another_parachain_arrives_where_a_channel_is_open
     made.step()
     again = chains(HandMadeGuest(GUEST))
     again.add_guest(HandMadeGuest(OTHER_GUEST))
-    again.load(msgspec.msgpack.decode(msgspec.msgpack.encode(made.dump()), type=ChainsDump))
+    again.load(decoded(encoded(made.dump()), ChainsDump))
     for network in (made, again):
         facts = passed(network, 3)
         assert not of_kind(facts, GuestRefusedBlock)
@@ -206,7 +206,7 @@ def test_a_guest_that_leaves_builds_no_more_and_its_id_is_free_after_the_next_bl
 
 
 def test_chains_with_guests_go_on_from_a_dump_as_if_nothing_had_been() -> None:
-    def prepared() -> tuple[Chains, HandMadeGuest]:
+    def prepared() -> tuple[ChainSimulator, HandMadeGuest]:
         guest = HandMadeGuest(GUEST)
         return chains(guest, cores=2), guest
 
@@ -216,12 +216,12 @@ def test_chains_with_guests_go_on_from_a_dump_as_if_nothing_had_been() -> None:
         guest.submit(SEND + b"message %d" % number)
         made.step()
     guest.submit(b"waits")
-    data = msgspec.msgpack.encode(made.dump())
+    data = encoded(made.dump())
 
     again, loaded = prepared()
     again.traffic[GUEST] = made.traffic[GUEST]
-    again.load(msgspec.msgpack.decode(data, type=ChainsDump))
-    assert msgspec.msgpack.encode(again.dump()) == data
+    again.load(decoded(data, ChainsDump))
+    assert encoded(again.dump()) == data
     assert loaded.head == guest.head
     expected = [fact.block for fact in of_kind(passed(made, 3), GuestBuilt)]
     assert [fact.block for fact in of_kind(passed(again, 3), GuestBuilt)] == expected
@@ -231,20 +231,20 @@ def test_chains_with_guests_go_on_from_a_dump_as_if_nothing_had_been() -> None:
 
 def test_a_dump_of_other_guests_is_refused() -> None:
     dump = chains(HandMadeGuest(GUEST)).dump()
-    other = Chains(seed=7)
+    other = ChainSimulator(seed=7)
     other.add_parachain(PUBLISHER)
     with pytest.raises(CheckpointRefused, match=r"the guests, got \[1500\] with messages of 1, expected \[\]"):
         other.load(dump)
 
 
 def test_chains_without_guests_dump_what_they_did() -> None:
-    made = Chains(seed=7)
+    made = ChainSimulator(seed=7)
     made.add_parachain(PUBLISHER)
     assert "guests" not in msgspec.to_builtins(made.dump())
 
 
 def test_the_first_guest_finds_a_host_configuration_in_a_modelled_genesis() -> None:
-    drawn = Chains(seed=7).relay_chain.state.get(ACTIVE_CONFIG)
+    drawn = ChainSimulator(seed=7).relay_chain.state.get(ACTIVE_CONFIG)
     configured = chains(HandMadeGuest(GUEST)).relay_chain
     told, found = host_configuration(POLKADOT_LIMITS), configured.state.get(ACTIVE_CONFIG)
     assert drawn is not None
@@ -258,7 +258,7 @@ def test_slots_go_on_from_that_of_the_genesis() -> None:
     for _ in range(2):
         made.step()
     assert made.relay_chain.state.get(CURRENT_SLOT) == encode_u64(FIRST_SLOT + 2)
-    without = Chains(seed=7)
+    without = ChainSimulator(seed=7)
     without.step()
     assert without.relay_chain.state.get(CURRENT_SLOT) == encode_u64(1)
 

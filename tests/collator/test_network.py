@@ -26,7 +26,7 @@ from collator.networks import (
     values,
 )
 from ledger.watched import Watched
-from relaycast_collator import KeptValues
+from relaycast_collator import LatestValues
 from relaycast_pallets import BroadcasterConfig, NotRegistered
 from relaycast_pallets.frame.well_known_keys import para_head
 from relaycast_pallets.subscriber.config import SubscriberConfig
@@ -252,7 +252,7 @@ def test_messages_of_an_off_boarded_parachain_leave_the_queue_with_it() -> None:
 
 def test_slips_of_the_caller_are_refused_at_once_and_change_nothing() -> None:
     net = network()
-    net.add_parachain(OTHER_SUBSCRIBER, handler=KeptValues(), config=SubscriberConfig(max_publishers=1))
+    net.add_parachain(OTHER_SUBSCRIBER, handler=LatestValues(), config=SubscriberConfig(max_publishers=1))
     single = net.add_parachain(3_002, config=SubscriberConfig(max_publishers=1))
     net.subscribe(3_002, PUBLISHER, keys(1))
     with pytest.raises(ValueError, match="there already"):
@@ -286,7 +286,7 @@ def test_everything_has_a_repr_that_a_person_can_read() -> None:
     net.subscribe(SUBSCRIBER, PUBLISHER, keys(1))
     publish(net, PUBLISHER, {key(0): b"1"})
     net.step()
-    assert repr(net) == ("<Chains at tick 1: <RelayChain at #1, 0 publishers>, 2 parachains>")
+    assert repr(net) == ("<ChainSimulator at tick 1: <RelayChain at #1, 0 publishers>, 2 parachains>")
     assert repr(net.parachains[PUBLISHER]) == "<Parachain 2000 at #1>"
     assert repr(net.parachains[PUBLISHER].outbox) == "<Outbox of 0 publications>"
     assert repr(net.invariants) == f"<Invariants ok, {net.invariants.checked} checks>"

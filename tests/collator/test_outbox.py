@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from collator.networks import PUBLISHER, SUBSCRIBER, kept, key, keys, publish, run, told, value, values
 from ledger.watched import Watched
-from relaycast_collator import Chains, MessagesQueued, Outbox, Pace, Publication
+from relaycast_collator import ChainSimulator, MessagesQueued, Outbox, Pace, Publication
 from relaycast_pallets import DRAFT_MOCK
 from relaycast_pallets.subscriber.subscription import SubscribedKey, Subscriptions, TtlState
 from relaycast_xcm import ParaId, Publish, Weight
@@ -157,7 +157,7 @@ def test_a_full_queue_holds_publications_up_and_loses_none() -> None:
 def test_blocks_of_one_tick_share_the_room_of_the_queue(limits: UpwardLimits) -> None:
     """Messages of earlier blocks are on their way and not queued yet, and take their room all the same."""
     limits = replace(limits, messages_per_candidate=2, message_bytes=200)
-    net = Chains(upward_limits=limits)
+    net = ChainSimulator(upward_limits=limits)
     net.add_parachain(PUBLISHER, pace=Pace(cores=3))
     for number in range(40):
         net.parachains[PUBLISHER].publish(key(number), value(number, 100))

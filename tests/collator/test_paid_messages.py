@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from collator.networks import OTHER_PUBLISHER, PUBLISHER, SYSTEM_PUBLISHER, key, network
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_collator.relay_chain import BLOCK_AUTHOR
 from relaycast_pallets import DataPublished
 from relaycast_pallets.balances.events import Burned, Deposit, Issued, Minted, Transfer
@@ -42,7 +42,7 @@ ACCOUNT = parachain_account(PUBLISHER)
 PUBLICATION = Publish(key(0), b"5.31")
 
 
-def funded(*, funds: int = FUNDS, publishers: tuple[int, ...] = (PUBLISHER,)) -> Chains:
+def funded(*, funds: int = FUNDS, publishers: tuple[int, ...] = (PUBLISHER,)) -> ChainSimulator:
     """Return a network past block 1, whose publishers are registered and have ``funds``."""
     net = network(publishers=publishers)
     for publisher in publishers:
@@ -52,7 +52,7 @@ def funded(*, funds: int = FUNDS, publishers: tuple[int, ...] = (PUBLISHER,)) ->
     return net
 
 
-def send(net: Chains, *message: Instruction, sender: int = PUBLISHER) -> list[object]:
+def send(net: ChainSimulator, *message: Instruction, sender: int = PUBLISHER) -> list[object]:
     """Let the relay chain execute one message in its next block and return that block's events."""
     net.relay_chain.upward.enqueue(ParaId(sender), encode_versioned_xcm(message))
     net.step()

@@ -8,12 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 from collator.networks import PUBLISHER, SUBSCRIBER, keys
-from relaycast_collator import BlockBuilt, BlockPanicked, Chains, Fact, Messages, Pace, ParachainUpgrade
+from relaycast_collator import BlockBuilt, BlockPanicked, ChainSimulator, Fact, Messages, Pace, ParachainUpgrade
 from relaycast_collator.chains import ChainsDump
 from relaycast_pallets import CumulusSixths, Floor, Origin, Policies, Remaining, SubscribedKey, SubscriberConfig
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
@@ -24,6 +23,7 @@ from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions
 from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from relaycast_trie import blake2_256
 from relaycast_xcm import ParaId
+from relaycast_xcm.checkpoint import decoded, encoded
 
 SYSTEM = ParaId(1_000)
 PUBLISHERS = (SYSTEM, PUBLISHER)
@@ -140,7 +140,7 @@ class RandomNetwork:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.chains = Chains(seed=7, window=8)
+        self.chains = ChainSimulator(seed=7, window=8)
         for publisher in PUBLISHERS:
             self.chains.add_parachain(publisher)
         self.chains.register_publisher(PUBLISHER)
@@ -166,7 +166,7 @@ class RandomNetwork:
     def twin(self) -> "RandomNetwork":
         """Return another network of the plan that stands where this one stands."""
         other = RandomNetwork(self.plan)
-        other.chains.load(msgspec.msgpack.decode(msgspec.msgpack.encode(self.chains.dump()), type=ChainsDump))
+        other.chains.load(decoded(encoded(self.chains.dump()), ChainsDump))
         return other
 
     def tick(self, happens: tuple[Step, ...]) -> list[Fact]:
@@ -234,4 +234,4 @@ def test_networks_with_three_kinds_of_trouble(plan: Plan) -> None:
             assert outcomes(twin.tick(happens)) == outcomes(facts)
     assert twin is not None
     event("delivered" if network.reader.kept.values else "nothing delivered")
-    assert msgspec.msgpack.encode(twin.chains.dump()) == msgspec.msgpack.encode(network.chains.dump())
+    assert encoded(twin.chains.dump()) == encoded(network.chains.dump())

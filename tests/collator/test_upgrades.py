@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 
 from collator.networks import OTHER_PUBLISHER, OTHER_SUBSCRIBER, PUBLISHER, SUBSCRIBER, keys, network, values
@@ -17,7 +16,7 @@ from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_pallets.frame.system_events import RuntimeUpgraded
 from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from relaycast_xcm import ParaId
-from relaycast_xcm.checkpoint import CheckpointRefused
+from relaycast_xcm.checkpoint import CheckpointRefused, decoded, encoded
 
 CARRIED = Policies(metering=MeterOwnState())
 
@@ -176,7 +175,7 @@ def test_chains_go_on_from_a_checkpoint_over_upgrades(put_away_after: int) -> No
     for _ in range(put_away_after):
         tick(net)
     again = made()
-    again.load(msgspec.msgpack.decode(msgspec.msgpack.encode(net.dump()), type=ChainsDump))
+    again.load(decoded(encoded(net.dump()), ChainsDump))
     assert again.relay_chain.broadcaster.config == net.relay_chain.broadcaster.config
     for _ in range(8):
         assert built(tick(net)) == built(tick(again))
@@ -197,7 +196,7 @@ def test_a_checkpoint_after_more_upgrades_than_are_known_is_refused() -> None:
 def test_chains_without_upgrades_put_away_what_they_did_before() -> None:
     net = reading()
     tick(net), tick(net)
-    assert b"upgrades" not in msgspec.msgpack.encode(net.dump())
+    assert b"upgrades" not in encoded(net.dump())
 
 
 @pytest.mark.parametrize(

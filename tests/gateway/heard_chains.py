@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from relaycast_collator import BlockBuilt, Chains, Fact, RelaySealed
+from relaycast_collator import BlockBuilt, ChainSimulator, Fact, RelaySealed
 from relaycast_gateway.chain_feed import ChainFeed
 from relaycast_gateway.icrc16 import to_json
 from relaycast_gateway.log import EventLog
@@ -27,7 +27,7 @@ SHORT_NAMES = {
 class Heard:
     """Chains with a feed, and the facts that they told."""
 
-    chains: Chains
+    chains: ChainSimulator
     log: EventLog = field(default_factory=EventLog.open)
     options: Mapping[str, Any] = field(default_factory=dict)
     facts: list[Fact] = field(default_factory=list)

@@ -16,7 +16,7 @@ from gateway.heard_chains import Heard
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast.serve.network import living
-from relaycast_collator import BlockBuilt, Chains, Pace, RelaySealed
+from relaycast_collator import BlockBuilt, ChainSimulator, Pace, RelaySealed
 from relaycast_gateway.chain_feed import ChainFeed
 from relaycast_gateway.cloudevents.event import attributes_of
 from relaycast_gateway.icrc16 import to_json
@@ -360,7 +360,7 @@ def test_events_that_could_not_be_stored_are_reported_and_the_chains_go_on(
 
 
 def test_a_tick_that_is_taken_back_leaves_no_event() -> None:
-    heard = Heard(Chains(), options={"by_tick": True})
+    heard = Heard(ChainSimulator(), options={"by_tick": True})
     heard.chains.step()
     heard.feed.tick_passed()
     heard.chains.step()
@@ -376,7 +376,7 @@ def test_a_feed_that_fails_loses_its_events_and_ends_no_block(caplog: pytest.Log
     def broken(_system: System, number: int) -> int:
         return 1 // (number - 2)
 
-    heard = Heard(Chains(), options={"block_time": broken})
+    heard = Heard(ChainSimulator(), options={"block_time": broken})
     for _ in range(3):
         heard.chains.step()
     heard.log.purge()
@@ -386,7 +386,7 @@ def test_a_feed_that_fails_loses_its_events_and_ends_no_block(caplog: pytest.Log
 
 
 def test_a_feed_of_a_log_that_is_closed_loses_its_events_and_ends_no_block() -> None:
-    heard = Heard(Chains())
+    heard = Heard(ChainSimulator())
     heard.log.close()
     heard.chains.step()
     assert (heard.chains.tick, heard.feed.lost > 0) == (1, True)

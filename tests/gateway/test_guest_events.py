@@ -2,7 +2,7 @@
 
 from collator.hand_made_guest import HandMadeGuest
 from gateway.heard_chains import Heard
-from relaycast_collator import Chains, GuestBuilt
+from relaycast_collator import ChainSimulator, GuestBuilt
 from relaycast_gateway.chain_feed import EVENT_COUNT, EVENTS
 from relaycast_gateway.cloudevents.event import attributes_of
 from relaycast_gateway.icrc16 import blob, nat
@@ -15,7 +15,7 @@ NOW = storage_prefix("Timestamp", "Now")
 
 
 def test_each_block_of_a_guest_is_one_event_with_what_its_storage_says() -> None:
-    chains = Chains()
+    chains = ChainSimulator()
     guest = HandMadeGuest(GUEST)
     chains.add_guest(guest)
     genesis = guest.head.hash
@@ -39,7 +39,7 @@ def test_each_block_of_a_guest_is_one_event_with_what_its_storage_says() -> None
 
 
 def test_a_guest_that_leaves_no_events_tells_none() -> None:
-    chains = Chains()
+    chains = ChainSimulator()
     chains.add_guest(HandMadeGuest(GUEST))
     heard = Heard(chains)
     chains.step()

@@ -27,6 +27,7 @@ from ledger.watched import Watched
 from relaycast_ledger import Accounts, BlockRecord, Ending, NodeTotals, PublisherAccount
 from relaycast_ledger.accounting import IN_THE_PROOF, sibling_bytes
 from relaycast_ledger.block_checks import account_checks
+from relaycast_ledger.run_tables import PROOFS
 from relaycast_pallets import derive_child_info
 from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_pallets.subscriber.config import SubscriberConfig
@@ -322,7 +323,8 @@ def test_two_accounts_add_up_to_one() -> None:
     both = first.and_then(later)
     assert (both.keys, both.ending, both.keys_changed, both.sibling_bytes) == (5, Ending.CUT_SHORT, 2, 8)
     assert both.proof == NodeTotals(4, 90)
-    row = both.columns()
+    names = [name for name in PROOFS.schema.names if name not in {"block", "para_id"}]
+    row = dict(zip(names, PROOFS.values(both), strict=True))
     assert (row["new_nodes"], row["new_bytes"], row["value_bytes"]) == (2, 20, 70)
 
 

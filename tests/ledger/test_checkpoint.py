@@ -32,7 +32,7 @@ from relaycast_ledger.segments.checkpoint import (
 )
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
-from relaycast_xcm.checkpoint import CheckpointRefused
+from relaycast_xcm.checkpoint import CheckpointRefused, decoded, encoded
 from searches import examples
 from spark.scenarios import MARKET, SCARCE, recorded
 
@@ -64,7 +64,7 @@ def dump(batch: BatchSimulation) -> SimulationDump:
 
 
 def read(checkpoint: bytes) -> SimulationDump:
-    return msgspec.msgpack.decode(unpacked(checkpoint), type=SimulationDump)
+    return decoded(unpacked(checkpoint), SimulationDump)
 
 
 def assert_goes_on_alike(batch: BatchSimulation, again: BatchSimulation, blocks: range) -> None:
@@ -250,7 +250,7 @@ def cast_bytes(data: Any) -> bytes:
 
 def plainly(dump: SimulationDump) -> dict[str, Any]:
     """Return a dump as what MessagePack knows: dictionaries, lists, numbers and bytes."""
-    plain: dict[str, Any] = msgspec.msgpack.decode(msgspec.msgpack.encode(dump))
+    plain: dict[str, Any] = msgspec.msgpack.decode(encoded(dump))
     return plain
 
 
@@ -295,9 +295,12 @@ RELAY, PARAS = "relay_chain", "parachains"
         (lambda it: it["chains"].update(sent=[[2000, [[[[bytes(32), bytes(9_000), 0, 1, 0]]]]]]), "at most"),
         (
             lambda it: it["chains"][PARAS][0].update(outbox=[[bytes(32), bytes(9_000), 0, 1, 0]]),
-            "publications that wait",
+            "a published value has at most 2048 bytes, got 9000 - at `$.chains.parachains[0].outbox[0]`",
         ),
-        (lambda it: it["chains"][PARAS][0].update(wanted=[[2000, [bytes(31)]]]), "length >= 32"),
+        (
+            lambda it: it["chains"][PARAS][0].update(wanted=[[2000, [bytes(31)]]]),
+            "32 bytes, got 31 - at `$.chains.parachains[0]",
+        ),
         (lambda it: downward(it, [], [1], [0]), "downward messages for parachain 3000: list index out of range"),
         (lambda it: downward(it, [b""], [1, 2], [0]), "downward messages for parachain 3000: zip()"),
         (lambda it: downward(it, [bytes(1 << 20)], [1] * 33, [0] * 33), "more than a queue takes"),

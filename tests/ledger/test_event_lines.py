@@ -29,7 +29,7 @@ class Heard:
         stream = io.BytesIO()
         self.facts: list[Fact] = []
         self.records: list[BlockRecord] = []
-        net.listeners += [EventLines(stream).hear, self.facts.append]
+        net.listeners += [EventLines(stream).on_fact, self.facts.append]
         for tick in range(ticks):
             if tick == late:
                 net.subscribe(SUBSCRIBER, PUBLISHER, keys(4))

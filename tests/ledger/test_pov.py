@@ -6,10 +6,9 @@ import pytest
 from collator.networks import EVERYTHING, PUBLISHER, SUBSCRIBER, keys, network, publish, run, values
 from ledger.watched import Watched
 from relaycast_collator import BlockBuilt, Header
-from relaycast_ledger.outcome import spread
+from relaycast_ledger.outcome import percentiles
 from relaycast_ledger.pov import ZSTD_PREFIX, PovSize, block_data, compressed, pov_size
-from relaycast_ledger.records import pov_by_cause
-from relaycast_ledger.run_statistics import SubscriberTally
+from relaycast_ledger.run_statistics import SubscriberStatistics
 from relaycast_trie import CompactProof, StorageProof
 from relaycast_trie.scale import ScaleReader
 
@@ -75,7 +74,7 @@ def test_messages_are_carried_in_full_or_as_hashes() -> None:
 def test_causes_add_up_to_the_block() -> None:
     for record in run(reading(count=30, size=900), 5):
         assert record.pov is not None
-        assert sum(pov_by_cause(record, record.pov).values()) == record.pov.pov_bytes
+        assert sum(record.pov_by_cause.values()) == record.pov.pov_bytes
 
 
 def test_a_block_is_oversize_when_its_compressed_pov_exceeds_the_limit() -> None:
@@ -132,9 +131,9 @@ def test_a_block_without_own_nodes_carries_an_empty_compact_proof() -> None:
     assert fact.parent.hash == fact.block.header.parent_hash
 
 
-def tallied(net: Watched, ticks: int, warm_up: int | None) -> SubscriberTally:
+def tallied(net: Watched, ticks: int, warm_up: int | None) -> SubscriberStatistics:
     net.ledger.warm_up = warm_up
-    tally = SubscriberTally()
+    tally = SubscriberStatistics()
     for record in run(net, ticks):
         tally.add(record)
     return tally
@@ -149,7 +148,7 @@ def test_percentiles_leave_out_the_warm_up_and_sums_do_not(
     sizes = tally.points.column("proof_bytes")
     assert tally.warm_up_blocks == left_out
     assert tally.charted[0].block == charted_from
-    assert tally.proof_bytes == spread(sizes, after=left_out)
+    assert tally.proof_bytes == percentiles(sizes, after=left_out)
     assert tally.proof_bytes.total == sum(sizes)
     assert tally.first_proof_bytes == max(sizes[:left_out], default=0)
 

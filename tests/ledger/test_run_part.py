@@ -15,32 +15,29 @@ from msgspec.structs import replace
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import BatchSimulation
 from relaycast_ledger import BlockRecord, run_part, run_statistics, run_tables
+from relaycast_ledger.record_fields import merge_in, total_names
 from relaycast_ledger.run_part import (
     BlockPlace,
     PartInTheMaking,
     RunPart,
     add_part,
     add_parts,
-    decode_part,
-    encode_part,
 )
-from relaycast_ledger.run_statistics import LISTS, MAXIMA, SUMS, SubscriberTally, Tally
+from relaycast_ledger.run_statistics import RunStatistics, SubscriberStatistics
 from relaycast_ledger.run_tables import RunTables, TableRows
-from relaycast_xcm.checkpoint import CheckpointRefused
+from relaycast_xcm.checkpoint import CheckpointRefused, decoded, encoded
 from searches import examples
 from spark.scenarios import MARKET, SCARCE, UPGRADED
 
-Told = tuple[dict[str, bytes], dict[int, SubscriberTally]]
+Told = tuple[dict[str, bytes], dict[int, SubscriberStatistics]]
 
 SCENARIOS = {it.name: it for it in (MARKET, SCARCE, UPGRADED)}
 
 OTHERWISE_MERGED = {
     "points",
-    "latencies",
     "uncharged",
     "fullest_block",
     "_fullest_load",
-    "refused_bytes",
     "accounts",
     "endings",
     "keys",
@@ -66,7 +63,7 @@ def records_of(name: str) -> list[list[BlockRecord]]:
 def at_once(name: str) -> Told:
     """Return what one process writes and counts."""
     with TemporaryDirectory() as folder, tables_in(folder) as tables:
-        score = Tally(tables=tables)
+        score = RunStatistics(tables=tables)
         for block in records_of(name):
             for record in block:
                 score.add(record)
@@ -87,7 +84,7 @@ def part_of(records: Sequence[BlockRecord]) -> RunPart:
     making = PartInTheMaking(TableRows(by_key=True))
     for record in records:
         making.add(record)
-    return decode_part(encode_part(making.take()))
+    return decoded(encoded(making.take()), RunPart)
 
 
 def with_types(value: Any) -> Any:
@@ -108,7 +105,7 @@ def test_parts_one_after_another_are_one_run(name: str, data: st.DataObject) -> 
     records = records_of(name)
     cuts = sorted(data.draw(st.sets(st.integers(1, len(records) - 1))))
     with TemporaryDirectory() as folder, tables_in(folder) as tables:
-        score = Tally()
+        score = RunStatistics()
         for first, end in zip([0, *cuts], [*cuts, len(records)], strict=True):
             add_part(part_of([record for block in records[first:end] for record in block]), score, tables)
         tables.close()
@@ -127,7 +124,7 @@ def test_parts_side_by_side_are_one_run(name: str, data: st.DataObject) -> None:
     owner = {para_id: data.draw(st.integers(0, 2)) for para_id in readers}
     length = data.draw(st.integers(1, len(records)))
     with TemporaryDirectory() as folder, tables_in(folder) as tables:
-        score = Tally()
+        score = RunStatistics()
         for first in range(0, len(records), length):
             some = [record for block in records[first : first + length] for record in block]
             shares = [[it for it in some if owner[int(it.para_id)] == number] for number in range(3)]
@@ -139,14 +136,21 @@ def test_parts_side_by_side_are_one_run(name: str, data: st.DataObject) -> None:
 
 
 def test_every_figure_of_a_tally_is_counted_in() -> None:
-    merged = {*SUMS, *LISTS, *MAXIMA} | OTHERWISE_MERGED
-    assert merged == set(SubscriberTally.__struct_fields__)
+    assert sorted([*total_names(SubscriberStatistics), *OTHERWISE_MERGED]) == sorted(
+        SubscriberStatistics.__struct_fields__
+    )
 
 
 @pytest.mark.parametrize("figure", ["callbacks", "incomplete_blocks"])
 def test_a_mutant_that_forgets_a_sum_is_found_out(figure: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_statistics, "SUMS", tuple(name for name in SUMS if name != figure))
-    records, score = records_of("scarce"), Tally()
+    def forgetful(before: msgspec.Struct, after: msgspec.Struct) -> None:
+        kept = getattr(before, figure, None)
+        merge_in(before, after)
+        if isinstance(before, SubscriberStatistics):
+            setattr(before, figure, kept)
+
+    monkeypatch.setattr(run_statistics, "merge_in", forgetful)
+    records, score = records_of("scarce"), RunStatistics()
     with TemporaryDirectory() as folder, tables_in(folder) as tables:
         for block in records:
             add_part(part_of(block), score, tables)
@@ -158,8 +162,8 @@ def test_equal_blocks_give_equal_bytes() -> None:
     for it in making:
         for record in records_of("scarce")[5]:
             it.add(record)
-    once, again = (encode_part(it.take()) for it in making)
-    assert once == again == encode_part(decode_part(once))
+    once, again = (encoded(it.take()) for it in making)
+    assert once == again == encoded(decoded(once, RunPart))
 
 
 @pytest.mark.parametrize(
@@ -173,7 +177,7 @@ def test_equal_blocks_give_equal_bytes() -> None:
 )
 def test_what_is_no_part_is_refused(data: bytes, why: str) -> None:
     with pytest.raises(CheckpointRefused, match=why):
-        decode_part(data)
+        decoded(data, RunPart)
 
 
 def test_rows_that_are_none_are_refused() -> None:
@@ -193,36 +197,36 @@ def test_points_that_are_not_whole_are_refused() -> None:
     (score,) = part.tallies.values()
     score.points._numbers.append(1)
     with pytest.raises(CheckpointRefused, match="points of a chart are not whole"):
-        decode_part(encode_part(part))
+        decoded(encoded(part), RunPart)
 
 
 @pytest.mark.parametrize("points", [[[1 << 63], [], [0]], [b"", b""], [b"1", b"", bytes(8)]])
 def test_points_that_are_none_are_refused(points: object) -> None:
     with pytest.raises(CheckpointRefused):
-        decode_part(forged(points=points))
+        decoded(forged(points=points), RunPart)
 
 
 def test_a_count_that_is_none_is_refused() -> None:
     with pytest.raises(CheckpointRefused, match="Expected `int`"):
-        decode_part(forged(latencies={1: "b"}))
+        decoded(forged(latencies={1: "b"}), RunPart)
 
 
 def forged(**members: object) -> bytes:
     """Return a part with a score that holds something else."""
-    whole = msgspec.msgpack.decode(encode_part(part_of(records_of("scarce")[5])), strict=False)
+    whole = msgspec.msgpack.decode(encoded(part_of(records_of("scarce")[5])), strict=False)
     (score,) = whole["tallies"].values()
     score.update(members)
     return msgspec.msgpack.encode(whole)
 
 
 def test_a_parachain_that_is_none_is_refused() -> None:
-    forged = encode_part(part_of(records_of("scarce")[5])).replace(b"\xa9publisher\xcd\x07\xd0", b"\xa9publisher\xff")
+    forged = encoded(part_of(records_of("scarce")[5])).replace(b"\xa9publisher\xcd\x07\xd0", b"\xa9publisher\xff")
     with pytest.raises(CheckpointRefused, match="u32"):
-        decode_part(forged)
+        decoded(forged, RunPart)
 
 
 def test_a_part_with_other_rows_than_it_says_is_refused() -> None:
     part = part_of(records_of("scarce")[5])
     places = [BlockPlace(it.tick, it.para_id, {**it.rows, "deliveries": 3}) for it in part.places]
     with TemporaryDirectory() as folder, tables_in(folder) as tables, pytest.raises(CheckpointRefused, match="3"):
-        add_parts([replace(part, places=places)], {3000: 0}, Tally(), tables)
+        add_parts([replace(part, places=places)], {3000: 0}, RunStatistics(), tables)

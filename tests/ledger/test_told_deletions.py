@@ -15,8 +15,8 @@ from relaycast_collator import Pace
 from relaycast_collator.upgrades import ParachainUpgrade
 from relaycast_ledger import Accounts, BlockRecord, KeyEnding
 from relaycast_ledger.event_lines import EventLines
-from relaycast_ledger.run_part import PartInTheMaking, decode_part, encode_part
-from relaycast_ledger.run_statistics import Tally
+from relaycast_ledger.run_part import PartInTheMaking, RunPart
+from relaycast_ledger.run_statistics import RunStatistics
 from relaycast_ledger.run_tables import RunTables, TableRows
 from relaycast_pallets import DataDeleted, Origin, Policies, SubscriberConfig
 from relaycast_pallets.subscriber.policies import IgnoreDeletions
@@ -24,6 +24,7 @@ from relaycast_pallets.subscriber.proof_pass import PublisherPass
 from relaycast_pallets.subscriber.subscription import Subscriptions
 from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions
 from relaycast_xcm import Weight
+from relaycast_xcm.checkpoint import decoded, encoded
 
 PACES = [Pace(), Pace(cores=2), Pace(cores=3, relay_blocks=2, relay_parent_offset=3)]
 
@@ -150,7 +151,7 @@ def test_deletions_weigh_what_was_declared_and_wait_for_the_blocks_that_hold_the
 
 def test_events_records_rows_and_figures_are_the_same_deletions(tmp_path: Path) -> None:
     net, stream = told_network(), io.BytesIO()
-    net.listeners.append(EventLines(stream).hear)
+    net.listeners.append(EventLines(stream).on_fact)
     records = run(net, 8)
     delete_some(net)
     records += run(net, 6)
@@ -160,7 +161,7 @@ def test_events_records_rows_and_figures_are_the_same_deletions(tmp_path: Path) 
     assert sorted((it["publisher"], bytes.fromhex(it["key"][2:])) for it in events) == wanted
     assert sorted(deleted(records)) == wanted
     with RunTables(tmp_path, "run", TableRows()) as tables:
-        tally = Tally(tables=tables)
+        tally = RunStatistics(tables=tables)
         for record in records:
             tally.add(record)
     rows = [row for row in pq.read_table(tmp_path / "deliveries.parquet").to_pylist() if row["value_bytes"] is None]
@@ -182,7 +183,7 @@ def test_told_deletions_survive_the_way_from_a_worker() -> None:
     for record in records:
         part.add(record)
     told = part.take()
-    come = decode_part(encode_part(told))
+    come = decoded(encoded(told), RunPart)
     assert come == told
     assert come.batches()["deliveries"].num_rows == sum(len(it.deletions) + len(it.deliveries) for it in records)
     assert come.tallies[SUBSCRIBER].deletions == sum(len(it.deletions) for it in records)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from relaycast_ledger.exceptions import SegmentFailed, WorkFolderInUse
-from relaycast_ledger.segments.spine import Segment
+from relaycast_ledger.segments.fast_forward import Segment
 from relaycast_ledger.segments.work_folder import WorkFolder
 
 COLUMNS = pa.schema([("segment", pa.int64()), ("block", pa.int64()), ("events", pa.binary())])

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_ledger import Accounts, BlockRecord, Invariants, Ledger
 from relaycast_xcm import ParaId
 
 
-class Watched(Chains):
+class Watched(ChainSimulator):
     """Chains with a ledger of their own; the options are those of both."""
 
     def __init__(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_node.chain.modelled_code import ModelledCode
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import ServedChain
@@ -17,7 +17,7 @@ PUBLISHER, READER = 2_000, 3_000
 
 def live_chains(**options: Any) -> Live:
     """Return chains at block 0, with a publisher that nobody has registered and a reader without subscriptions."""
-    chains = Chains()
+    chains = ChainSimulator()
     chains.add_parachain(PUBLISHER)
     chains.add_parachain(READER)
     return Live(chains, chains.step, **options)

@@ -11,7 +11,7 @@ import pytest
 
 from node.chains import ALICE, PUBLISHER, READER, live_chains, modelled, signed, submit
 from node.journal.test_journal import Clock, fingerprint
-from relaycast_collator import Chains, Fact
+from relaycast_collator import ChainSimulator, Fact
 from relaycast_node.chain.exceptions import ChainsHalted, TickFailed
 from relaycast_node.chain.signal import Signal
 from relaycast_node.journal.dropped import FILE, MOST_BYTES, OLD_FILE, keep_aside
@@ -41,7 +41,7 @@ def state_of(live: Live) -> Any:
 
 def registering() -> Live:
     """Return chains at block 0 whose publisher registers with the first block."""
-    chains = Chains()
+    chains = ChainSimulator()
     chains.add_parachain(PUBLISHER)
     chains.register_publisher(PUBLISHER)
     chains.add_parachain(READER)
@@ -134,7 +134,7 @@ def test_a_number_of_blocks_ends_at_the_one_that_fails() -> None:
         if chains.tick == 4:
             raise OSError("out of luck")
 
-    chains = Chains()
+    chains = ChainSimulator()
     live = Live(chains, step)
     with pytest.raises(
         TickFailed, match=r"relay block 4 could not be built: OSError: out of luck; .*there was no input"
@@ -185,7 +185,7 @@ def test_the_clock_waits_for_an_input_where_a_tick_fails_by_itself() -> None:
         if is_broken:
             raise ValueError("the workload is broken")
 
-    chains = Chains()
+    chains = ChainSimulator()
     chains.add_parachain(PUBLISHER)
     live = Live(chains, step, block_time=0.01)
 
@@ -208,7 +208,7 @@ def test_the_clock_waits_for_an_input_where_a_tick_fails_by_itself() -> None:
 
 
 def test_chains_that_cannot_go_back_halt_and_are_still_there_to_read() -> None:
-    chains = Chains()
+    chains = ChainSimulator()
     chains.add_parachain(READER)
     reader = live_chains().parachains[READER]
     live = Live(chains, chains.step, guests={9_999: reader})
@@ -438,7 +438,7 @@ def test_chains_that_halted_start_again_behind_the_last_whole_tick(tmp_path: Pat
     file = tmp_path / "j"
 
     def begun() -> tuple[Live, InputJournal]:
-        chains = Chains()
+        chains = ChainSimulator()
         chains.add_parachain(READER)
         live = Live(chains, chains.step, guests={9_999: live_chains().parachains[READER]})
         journal, frames = InputJournal.open(file, clock=Clock())

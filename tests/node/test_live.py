@@ -7,7 +7,7 @@ import time
 import pytest
 
 from node.chains import live_chains
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_node.live import PACE_BLOCKS, Live
 from relaycast_node.loop_share import GLANCE, LoopShare
 
@@ -64,7 +64,7 @@ def test_pieces_of_work_come_in_the_order_in_which_they_were_asked_for() -> None
 
 def slow_chains(happened: list[str], *, seconds: float = 0.004) -> Live:
     """Return chains whose ticks take ``seconds`` at least; each leaves a word in ``happened``."""
-    chains = Chains()
+    chains = ChainSimulator()
 
     def step() -> None:
         chains.step()

@@ -7,7 +7,7 @@ from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
 from scalecodec.type_registry import load_type_registry_preset
 
 from node.chains import ALICE, PUBLISHER, READER, live_chains, modelled, submit, sudo
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.live import Live
 from relaycast_node.metadata.declarations import DeclaredPallet, declare
@@ -154,7 +154,7 @@ def test_constants_are_what_the_pallets_were_made_with(live: Live) -> None:
 
 
 def test_the_same_chains_have_the_same_metadata() -> None:
-    first, again = (modelled(Live(Chains(), lambda: None).relay).metadata_in(15) for _ in range(2))
+    first, again = (modelled(Live(ChainSimulator(), lambda: None).relay).metadata_in(15) for _ in range(2))
     assert first == again
 
 

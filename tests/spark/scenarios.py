@@ -9,8 +9,8 @@ from relaycast.scenario.message_load import MessageLoad, Poisson
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
 from relaycast.scenario.upgrade_tables import KeysTable, PolicyChange, RelayUpgradeTable, UpgradeTable
 from relaycast.simulation.batch import BatchSimulation
+from relaycast_ledger.segments.fast_forward import Segment, fast_forward
 from relaycast_ledger.segments.simulated import Preparation
-from relaycast_ledger.segments.spine import Segment, spine
 from relaycast_spark.replay import Replay, replay_segments
 from relaycast_spark.tables import SEGMENTS, Row
 from relaycast_trie.engine import Engine
@@ -132,7 +132,7 @@ def segments_of(scenario: Scenario, *, length: int, trie_engine: Engine = "auto"
     """Return what the spine makes of a scenario from block 2 on."""
     batch = BatchSimulation.prepare(scenario, trie_engine=trie_engine)
     batch.pass_over(1)
-    return list(spine(batch, done=1, blocks=scenario.blocks, segment_blocks=length))
+    return list(fast_forward(batch, done=1, blocks=scenario.blocks, segment_blocks=length))
 
 
 def preparation_of(scenario: Scenario) -> Preparation:

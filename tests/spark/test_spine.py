@@ -9,14 +9,14 @@ import pytest
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import BatchSimulation
-from relaycast_ledger.run_part import decode_part
-from relaycast_ledger.run_statistics import SubscriberTally, Tally
+from relaycast_ledger.run_part import RunPart
+from relaycast_ledger.run_statistics import RunStatistics, SubscriberStatistics
 from relaycast_ledger.run_tables import RunTables
+from relaycast_ledger.segments.fast_forward import Segment, fast_forward
 from relaycast_ledger.segments.simulated import Advanced
-from relaycast_ledger.segments.spine import Segment, spine
 from relaycast_spark.tables import REPLAYED, Row
 from relaycast_trie import node_codec
-from relaycast_xcm.checkpoint import CheckpointRefused
+from relaycast_xcm.checkpoint import CheckpointRefused, decoded
 from spark.scenarios import (
     MARKET,
     SCARCE,
@@ -51,13 +51,13 @@ def test_rows_do_not_depend_on_what_the_process_has_decoded_before(monkeypatch: 
     assert replayed_at_once(MARKET) == remembering
 
 
-def _as_table(rows: list[Row]) -> tuple[list[Row], dict[str, list[Row]], dict[int, SubscriberTally]]:
+def _as_table(rows: list[Row]) -> tuple[list[Row], dict[str, list[Row]], dict[int, SubscriberStatistics]]:
     """Return the rows, and what they tell, in whatever parts they tell it."""
     table: list[Row] = pa.Table.from_pylist(rows, REPLAYED).to_pylist()
-    tables, tally = dict[str, list[Row]](), Tally()
+    tables, tally = dict[str, list[Row]](), RunStatistics()
     for row in table:
         if (told := row.pop("told")) is not None:
-            part = decode_part(told)
+            part = decoded(told, RunPart)
             for name, batch in part.batches().items():
                 tables.setdefault(name, []).extend(batch.to_pylist())
             for para_id, score in part.tallies.items():
@@ -88,7 +88,7 @@ def test_segments_cover_every_block_once() -> None:
 def test_the_spine_leaves_the_simulation_as_a_run_would() -> None:
     passed, run = BatchSimulation.prepare(MARKET), BatchSimulation.prepare(MARKET)
     passed.pass_over(1)
-    list(spine(passed, done=1, blocks=MARKET.blocks, segment_blocks=6))
+    list(fast_forward(passed, done=1, blocks=MARKET.blocks, segment_blocks=6))
     for block in range(1, MARKET.blocks + 1):
         run.advance(block)
     assert passed.chains.relay_chain.head.header == run.chains.relay_chain.head.header
@@ -99,7 +99,7 @@ def test_the_spine_leaves_the_simulation_as_a_run_would() -> None:
 
 def test_the_spine_begins_after_block_1() -> None:
     with pytest.raises(ValueError, match="after block 1"):
-        next(spine(BatchSimulation.prepare(MARKET), done=0, blocks=3, segment_blocks=1))
+        next(fast_forward(BatchSimulation.prepare(MARKET), done=0, blocks=3, segment_blocks=1))
 
 
 def test_a_replay_that_ends_elsewhere_says_so() -> None:
@@ -126,7 +126,9 @@ def test_a_block_that_fails_names_itself_and_spares_other_segments(monkeypatch: 
 
 
 def test_a_mutant_spine_that_forgets_the_static_keys_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("relaycast_ledger.segments.spine.WholeTrie.read_static", lambda self, keys: {}, raising=False)
+    monkeypatch.setattr(
+        "relaycast_ledger.segments.fast_forward.WholeTrie.read_static", lambda self, keys: {}, raising=False
+    )
     errors = [
         row["error"] for row in replayed_apart(preparation_of(SCARCE), segments_of(SCARCE, length=8)) if row["error"]
     ]
@@ -138,7 +140,7 @@ def test_what_is_told_comes_back_from_the_rows(tmp_path: Path) -> None:
     table = pa.Table.from_pylist(replayed_at_once(SCARCE), REPLAYED).to_pylist()
     for row in table:
         records = batch.advance(row["block"]).records
-        assert decode_part(row["told"]) == batch.part.take()
+        assert decoded(row["told"], RunPart) == batch.part.take()
         assert [subscriber["para_id"] for subscriber in row["subscribers"]] == [it.para_id for it in records]
     with RunTables(tmp_path, "run", again.simulation.rows()) as tables:
         again.add_rows(table, tables)

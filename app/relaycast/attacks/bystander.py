@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from relaycast.scenario.workload import value_of
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_ledger import BlockRecord, Delivery
-from relaycast_ledger.outcome import Latency, Spread, latency, spread
+from relaycast_ledger.outcome import Latency, Percentiles, latency, percentiles
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey
@@ -47,7 +47,7 @@ class Bystander(Struct, frozen=True, kw_only=True):
 class Carried(Struct, frozen=True, kw_only=True):
     """Proof bytes in the blocks of the bystanding subscriber, and those of its blocks that ended incomplete."""
 
-    proof_bytes: Spread
+    proof_bytes: Percentiles
     incomplete_blocks: int
 
 
@@ -65,7 +65,7 @@ class HonestPublisher:
         keys = tuple(SubscribedKey.from_data(f"feed/{index}".encode()) for index in range(count))
         return cls(ParaId(para_id), keys, count if per_block is None else per_block)
 
-    def publish(self, network: Chains) -> None:
+    def publish(self, network: ChainSimulator) -> None:
         """Send this block's values."""
         parachain, tick = network.parachains[self.para_id], network.tick + 1
         first = (tick - 1) * self.per_block
@@ -75,7 +75,7 @@ class HonestPublisher:
 
 
 def add_bystanders(
-    network: Chains,
+    network: ChainSimulator,
     feeds: Sequence[HonestPublisher],
     subscriber: int,
     *,
@@ -104,7 +104,7 @@ def carried(records: Iterable[BlockRecord]) -> Carried:
     """Return what a subscriber's blocks brought along."""
     blocks = list(records)
     incomplete = sum(not record.complete for record in blocks)
-    return Carried(proof_bytes=spread([record.proof_bytes for record in blocks]), incomplete_blocks=incomplete)
+    return Carried(proof_bytes=percentiles([record.proof_bytes for record in blocks]), incomplete_blocks=incomplete)
 
 
 def _deliveries(records: Iterable[BlockRecord], publisher: int) -> Iterator[Delivery]:

@@ -14,9 +14,9 @@ from relaycast.attacks.bystander import Bystander, Carried, Service, add_bystand
 from relaycast.attacks.deep_paths import ATTACKER, FEEDS, SUBSCRIBER
 from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
 from relaycast.scenario.workload import value_of
-from relaycast_collator import Chains, Fact, MessagesQueued
+from relaycast_collator import ChainSimulator, Fact, MessagesQueued
 from relaycast_ledger import BlockRecord, Ledger
-from relaycast_ledger.outcome import Spread, spread
+from relaycast_ledger.outcome import Percentiles, percentiles
 from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import Engine
@@ -50,8 +50,8 @@ class ChurnReport(Struct, frozen=True, kw_only=True):
 
     sent_messages: int
     sent_bytes: int
-    own_alone: Spread
-    own_attacked: Spread
+    own_alone: Percentiles
+    own_attacked: Percentiles
     """Bytes of the subscriber's own state that its blocks carry."""
 
     target_alone: Service
@@ -100,14 +100,14 @@ class _Churn:
     def __init__(self, keys: int, budget_bytes: int | None, seed: int, trie_engine: Engine) -> None:
         self.keys = keys
         self.budget_bytes = budget_bytes
-        self.network = Chains(seed=seed, window=2, trie_engine=trie_engine)
+        self.network = ChainSimulator(seed=seed, window=2, trie_engine=trie_engine)
         self.ledger = Ledger(self.network)
         budget = None if budget_bytes is None else Remaining(limit_bytes=budget_bytes)
         add_bystanders(self.network, FEEDS, SUBSCRIBER, budget=budget)
         self.attacker = self.network.add_parachain(ATTACKER)
         self.network.register_publisher(ATTACKER)
         self.network.subscribe(SUBSCRIBER, ATTACKER, list(TARGETS))
-        self.network.listeners.append(self._hear)
+        self.network.listeners.append(self._on_fact)
         self.records: list[BlockRecord] = []
         self.sent_messages = self.sent_bytes = 0
 
@@ -139,7 +139,7 @@ class _Churn:
     def report(self, alone: "_Churn", blocks: int) -> ChurnReport:
         runs = (alone.records, self.records)
         seen = [[record for record in records if record.tick >= CHURN_AT + 2] for records in runs]
-        own = [spread([record.own_bytes for record in records]) for records in seen]
+        own = [percentiles([record.own_bytes for record in records]) for records in seen]
         target = bystander(int(ATTACKER), SUBSCRIBER, *runs)
         messages, size = self.sent_messages - alone.sent_messages, self.sent_bytes - alone.sent_bytes
         lost = [run.lost() for run in (alone, self)]
@@ -164,7 +164,7 @@ class _Churn:
             violations=tuple(map(str, violations)),
         )
 
-    def _hear(self, fact: Fact) -> None:
+    def _on_fact(self, fact: Fact) -> None:
         if isinstance(fact, MessagesQueued) and fact.para_id == ATTACKER:
             self.sent_messages += len(fact.messages)
             self.sent_bytes += sum(len(message.data) for message in fact.messages)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from relaycast.attacks.bystander import Bystander, Carried, HonestPublisher, add_bystanders, bystander, carried
 from relaycast.scenario.workload import crafted_keys, value_of
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_ledger import BlockRecord, Ledger
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.config import SubscriberConfig
@@ -102,7 +102,7 @@ class _Griefing:
 
     def __init__(self, limit: int, seed: int, trie_engine: Engine) -> None:
         self.limit = limit
-        self.network = Chains(seed=seed, window=2, trie_engine=trie_engine)
+        self.network = ChainSimulator(seed=seed, window=2, trie_engine=trie_engine)
         self.ledger = Ledger(self.network)
         add_bystanders(self.network, FEEDS, SUBSCRIBER, config=SubscriberConfig(max_trie_depth=limit))
         self.network.add_parachain(ATTACKER)

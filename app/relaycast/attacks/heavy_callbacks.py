@@ -14,9 +14,9 @@ from relaycast.attacks.deep_paths import ATTACKER, SUBSCRIBER
 from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
 from relaycast.callback_time import MAX_MICROSECONDS, limit_of, weight_of
 from relaycast.scenario.workload import value_of
-from relaycast_collator import Chains, Fact, MessagesQueued
+from relaycast_collator import ChainSimulator, Fact, MessagesQueued
 from relaycast_ledger import BlockRecord, Ledger
-from relaycast_ledger.outcome import Spread, spread
+from relaycast_ledger.outcome import Percentiles, percentiles
 from relaycast_ledger.pov import MAX_BLOCK_REF_TIME
 from relaycast_pallets.subscriber.config import CALLBACK_LIMIT, SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey
@@ -46,7 +46,7 @@ SETTLING_BLOCKS = 512
 class TimeTaken(Struct, frozen=True, kw_only=True):
     """Computation time of the subscriber's blocks from the strike on, in picoseconds."""
 
-    ref_time: Spread
+    ref_time: Percentiles
     blocks: int
     refused_blocks: int
     """Blocks that the relay chain would refuse."""
@@ -144,7 +144,7 @@ class _Readers:
     def __init__(self, keys: int, callback_us: int, limit_us: int, seed: int, trie_engine: Engine) -> None:
         self.keys = KEYS_READ[:keys]
         self.callback_us, self.limit_us = callback_us, limit_us
-        self.network = Chains(seed=seed, window=2, trie_engine=trie_engine)
+        self.network = ChainSimulator(seed=seed, window=2, trie_engine=trie_engine)
         self.ledger = Ledger(self.network)
         add_bystanders(self.network, FEEDS, SUBSCRIBER, config=SubscriberConfig(callback_limit=limit_of(limit_us)))
         self.attacker = self.network.add_parachain(ATTACKER)
@@ -153,7 +153,7 @@ class _Readers:
         reader = self.network.parachains[ParaId(SUBSCRIBER)]
         for publisher, wanted in reader.kept.wanted.items():
             reader.declare(publisher, list(wanted), weight_of(callback_us))
-        self.network.listeners.append(self._hear)
+        self.network.listeners.append(self._on_fact)
         self.records: list[BlockRecord] = []
         self.sent_messages = self.sent_bytes = 0
 
@@ -172,7 +172,7 @@ class _Readers:
         seen = [record for record in self.records if record.tick >= STRIKE_AT + 2]
         povs = [record.pov for record in seen if record.pov is not None]
         return TimeTaken(
-            ref_time=spread([pov.ref_time for pov in povs]),
+            ref_time=percentiles([pov.ref_time for pov in povs]),
             blocks=len(povs),
             refused_blocks=sum(pov.is_oversize for pov in povs),
             waiting_blocks=sum(record.ended_by_callbacks for record in seen),
@@ -191,7 +191,7 @@ class _Readers:
         entries = {place: entry for place in places if (entry := storage.entry(*place)) is not None}
         return sum(kept.values.get(place, (None,))[0] != entry.value for place, entry in entries.items())
 
-    def _hear(self, fact: Fact) -> None:
+    def _on_fact(self, fact: Fact) -> None:
         if isinstance(fact, MessagesQueued) and fact.para_id == ATTACKER:
             self.sent_messages += len(fact.messages)
             self.sent_bytes += sum(len(message.data) for message in fact.messages)

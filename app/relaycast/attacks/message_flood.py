@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from relaycast.attacks.bystander import Bystander, Carried, HonestPublisher, add_bystanders, bystander, carried
 from relaycast.scenario.workload import value_of
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_ledger import BlockRecord, Ledger
 from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_trie import Engine, blake2_256
@@ -156,7 +156,7 @@ class _Flood:
     """A network with bystanders and spammers; what the spammers do is counted block by block."""
 
     def __init__(self, parachains: int, seed: int, value_bytes: int, trie_engine: Engine) -> None:
-        self.network = Chains(seed=seed, window=2, trie_engine=trie_engine)
+        self.network = ChainSimulator(seed=seed, window=2, trie_engine=trie_engine)
         self.ledger = Ledger(self.network)
         chain = self.network.relay_chain
         self.publish_weight = chain.broadcaster.config.weight("publish")

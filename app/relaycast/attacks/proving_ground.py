@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from relaycast.scenario.workload import value_of
-from relaycast_collator import Chains, Collation, Messages, Parachain, RelayChain
+from relaycast_collator import ChainSimulator, Collation, Messages, Parachain, RelayChain
 from relaycast_collator.parachain import Update
 from relaycast_ledger import Ledger
 from relaycast_pallets.messaging.hrmp import MODELLED_CHANNEL
@@ -197,7 +197,7 @@ class ProvingGround:
     """The network, and the moments that it comes to."""
 
     def __init__(self, *, seed: int = 0, policies: Policies | None = None, trie_engine: Engine = "auto") -> None:
-        self.network = Chains(seed=seed, window=8, trie_engine=trie_engine)
+        self.network = ChainSimulator(seed=seed, window=8, trie_engine=trie_engine)
         self.ledger = Ledger(self.network)
         self._earlier: dict[ParaId, tuple[Nodes, InboundMessagesData]] = {}
         for publisher in PUBLISHERS:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from msgspec import Struct
 
 from relaycast.attacks.bystander import Bystander, HonestPublisher, add_bystanders, bystander
-from relaycast_collator import Chains, Pace
+from relaycast_collator import ChainSimulator, Pace
 from relaycast_ledger import BlockRecord, Ledger
 from relaycast_pallets.broadcaster.config import POLKADOT
 from relaycast_pallets.broadcaster.pallet import PUBLISHER_DEPOSIT
@@ -97,7 +97,9 @@ def squat(*, every: int = 4, blocks: int = 24, seed: int = 0, trie_engine: Engin
     rows, violations = list[SquatRow](), list[str]()
     for feed, registration, owner_first in CASES:
         config = replace(POLKADOT, name="custom", registration=REGISTRATIONS[registration])
-        alone, attacked = (Chains(seed=seed, window=2, broadcaster=config, trie_engine=trie_engine) for _ in range(2))
+        alone, attacked = (
+            ChainSimulator(seed=seed, window=2, broadcaster=config, trie_engine=trie_engine) for _ in range(2)
+        )
         runs = _Squat(alone, feed), _Squat(attacked, feed, attacked=True, owner_first=owner_first)
         for block in range(blocks):
             for run in runs:
@@ -113,7 +115,7 @@ class _Squat:
     """A network with one publisher and its readers, ``attacked`` by an account that wants the publisher's id."""
 
     def __init__(
-        self, network: Chains, feed: HonestPublisher, *, attacked: bool = False, owner_first: bool = False
+        self, network: ChainSimulator, feed: HonestPublisher, *, attacked: bool = False, owner_first: bool = False
     ) -> None:
         self.network, self.feed, self._attacked = network, feed, attacked
         self.ledger = Ledger(network)

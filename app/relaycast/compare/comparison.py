@@ -15,8 +15,8 @@ from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast_collator import Fact, TickBegan
 from relaycast_ledger import BlockRecord, Violation
-from relaycast_ledger.outcome import FullBlock, Latency, Outcome, Spread, Starvation
-from relaycast_ledger.run_statistics import SubscriberTally, Tally
+from relaycast_ledger.outcome import FullBlock, Latency, Outcome, Percentiles, Starvation
+from relaycast_ledger.run_statistics import RunStatistics, SubscriberStatistics
 from relaycast_pallets.broadcaster.events import DataPublished, KeyExpired, PublisherDeregistered
 from relaycast_pallets.broadcaster.published_entry import PublishedEntry
 from relaycast_trie.engine import Engine
@@ -36,14 +36,14 @@ class DesignFigures(Struct, frozen=True, kw_only=True):
     """What one subscriber's blocks came to under one design."""
 
     blocks: int
-    proof_bytes: Spread
-    own_bytes: Spread
+    proof_bytes: Percentiles
+    own_bytes: Percentiles
     """Nodes of the parachain's own state in its blocks: what reading and writing the cache costs."""
 
-    pov_bytes: Spread
+    pov_bytes: Percentiles
     """Everything that a block carries, before compression."""
 
-    compressed_bytes: Spread
+    compressed_bytes: Percentiles
     """The same as the relay chain gets it."""
 
     charged_bytes_max: int
@@ -250,7 +250,7 @@ class _Reader:
         else:
             self.untold[address] = entry
 
-    def figures(self, it: SubscriberTally) -> DesignFigures:
+    def figures(self, it: SubscriberStatistics) -> DesignFigures:
         """Return what the blocks of ``it`` came to, and what this reader misses."""
         return DesignFigures(
             blocks=len(it.points),
@@ -284,7 +284,7 @@ class _Watch:
         self._storage = self._chains.relay_chain.broadcaster.storage
         self._acted_at = 0
         self.readers = {ParaId(chain.id): _Reader(ParaId(chain.id)) for chain in simulation.scenario.subscribers()}
-        self._chains.listeners.append(self.hear)
+        self._chains.listeners.append(self.on_fact)
 
     @property
     def at_rest(self) -> bool:
@@ -295,11 +295,11 @@ class _Watch:
         restless_at = max(self._acted_at, *(reader.restless_at for reader in self.readers.values()))
         return not sending and self._chains.tick - restless_at >= way_blocks
 
-    def figures(self, tally: Tally) -> dict[int, DesignFigures]:
+    def figures(self, tally: RunStatistics) -> dict[int, DesignFigures]:
         """Return the figures of every subscriber, by its id."""
         return {int(para_id): reader.figures(tally.of(int(para_id))) for para_id, reader in self.readers.items()}
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         """Learn what readers want when a tick begins: before anything happens in it."""
         if isinstance(fact, TickBegan):
             for reader in self.readers.values():

@@ -11,7 +11,7 @@ from relaycast.report.verdicts import starved_line
 from relaycast.scenario.policy_choice import KINDS, PolicyTable, names_of
 from relaycast.scenario.scenario import Scenario
 from relaycast.terminal import counted
-from relaycast_ledger.outcome import Spread
+from relaycast_ledger.outcome import Percentiles
 
 COLUMNS = ("figure", "first", "second", "difference", "")
 
@@ -115,7 +115,7 @@ def verdict(comparison: Comparison) -> str:
     return text
 
 
-def _change(ours: Spread, theirs: Spread) -> str:
+def _change(ours: Percentiles, theirs: Percentiles) -> str:
     difference = theirs.total - ours.total
     if not difference:
         return "as many bytes"
@@ -165,7 +165,7 @@ def _figures(it: DesignFigures | None) -> dict[str, int | None]:
     }
 
 
-def _spread(name: str, sizes: Spread) -> dict[str, int | None]:
+def _spread(name: str, sizes: Percentiles) -> dict[str, int | None]:
     return {
         f"{name} p50, bytes": sizes.p50,
         f"{name} p99, bytes": sizes.p99,

@@ -10,7 +10,7 @@ from random import Random
 from relaycast.experiments.chart import Axis, Chart
 from relaycast.experiments.experiment import Experiment, Row, Scale
 from relaycast.experiments.ground.simulations import mean, percentile
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_collator.relay_chain import BLOCK_WEIGHT
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.broadcaster.events import KeyExpired
@@ -61,7 +61,7 @@ def measure(scale: Scale) -> list[Expiry]:
 
 def _row(scale: Scale, entries: int, idle_share: float) -> Expiry:
     weight = Weight(round(BLOCK_WEIGHT.ref_time * idle_share), BLOCK_WEIGHT.proof_size)
-    network = Chains(seed=scale.seed, broadcaster=CONFIG, block_weight=weight, window=2)
+    network = ChainSimulator(seed=scale.seed, broadcaster=CONFIG, block_weight=weight, window=2)
     chain, draw = network.relay_chain, Random(f"{scale.seed} {entries}")  # noqa: S311
 
     def fill() -> Weight:
@@ -96,7 +96,7 @@ def _row(scale: Scale, entries: int, idle_share: float) -> Expiry:
     )
 
 
-def _fill_and_look(network: Chains, entries: int) -> dict[bytes, int]:
+def _fill_and_look(network: ChainSimulator, entries: int) -> dict[bytes, int]:
     """Let the block pass that fills the storage, and return when each key is due."""
     network.step()
     storage = network.relay_chain.broadcaster.storage

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from relaycast.notebook.markup import Cell, Part, bar, card
-from relaycast_collator.chains import Chains
+from relaycast_collator.chains import ChainSimulator
 from relaycast_collator.parachain import ParachainBlock
 from relaycast_collator.relay_chain import RelayBlock
 from relaycast_ledger.accounting import IN_THE_PROOF
@@ -78,7 +78,7 @@ def ledger_card(ledger: Ledger) -> str:
     return card(f"Ledger at tick {ledger.chains.tick:,}", {"accounts": ledger.accounts.value, "invariants": held})
 
 
-def chains_card(network: Chains) -> str:
+def chains_card(network: ChainSimulator) -> str:
     """Return all chains as they stand."""
     head = network.relay_chain.head
     rows = [

@@ -4,7 +4,7 @@ from relaycast.network import Network, Reader
 from relaycast.notebook.chains import COLOURS
 from relaycast.notebook.markup import Cell, Part, bar, card
 from relaycast.run import Run
-from relaycast_ledger.run_statistics import DeliveryTotals, SubscriberTally
+from relaycast_ledger.run_statistics import DeliveryTotals, SubscriberStatistics
 from relaycast_xcm import ParaId
 
 RUN_COLUMNS = ("reader", "blocks", "callbacks", "proof p50", "p99", "max", "static p50", "own p50", "latency p50/p99")
@@ -59,7 +59,7 @@ def run_card(run: Run) -> str:
     return card(title, facts, columns=RUN_COLUMNS if rows else (), rows=rows, figure=figure)
 
 
-def subscriber_tally_card(tally: SubscriberTally) -> str:
+def subscriber_tally_card(tally: SubscriberStatistics) -> str:
     """Return the blocks of one subscriber."""
     facts: dict[str, Cell] = {"blocks cut short": tally.incomplete_blocks, "panics": len(tally.panics)}
     return card("Subscriber", facts, columns=RUN_COLUMNS[1:], rows=[_row(0, tally)[1:]], figure=bar(_median(tally)))
@@ -73,7 +73,7 @@ def delivery_card(delivery: DeliveryTotals) -> str:
     return card(f"{delivery.callbacks:,} callbacks, relay blocks from publication", facts)
 
 
-def _row(para_id: int, it: SubscriberTally) -> tuple[int | str, ...]:
+def _row(para_id: int, it: SubscriberStatistics) -> tuple[int | str, ...]:
     sizes, latency = it.proof_bytes, it.latency_blocks
     return (
         str(ParaId(para_id)),
@@ -88,7 +88,7 @@ def _row(para_id: int, it: SubscriberTally) -> tuple[int | str, ...]:
     )
 
 
-def _median(it: SubscriberTally) -> list[Part]:
+def _median(it: SubscriberStatistics) -> list[Part]:
     static, proof = it.static_bytes.p50, it.proof_bytes.p50
     sizes = {"static": static, "pub-sub": max(0, proof - static), "own": it.own_bytes.p50}
     return [(name, size, COLOURS[name]) for name, size in sizes.items()]

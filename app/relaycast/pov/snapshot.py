@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from relaycast.inputs import parse_toml, read_bytes
 from relaycast.out_file import write_text
 from relaycast.refusal import BadInput, one_line, shown
-from relaycast_ledger.outcome import Outcome, PublisherCost, RuntimeOutcome, Spread
+from relaycast_ledger.outcome import Outcome, Percentiles, PublisherCost, RuntimeOutcome
 
 SNAPSHOT_VERSION = 1
 """Version of the file's layout. It changes only with the layout, so that a new release can still read old files."""
@@ -45,9 +45,9 @@ class PublisherSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class SubscriberSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Bytes of one subscriber's blocks."""
 
-    proof_bytes: Spread
-    static_bytes: Spread
-    own_bytes: Spread
+    proof_bytes: Percentiles
+    static_bytes: Percentiles
+    own_bytes: Percentiles
     callbacks: int
     incomplete_blocks: int
     first_proof_bytes: int = 0
@@ -59,9 +59,9 @@ class SubscriberSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class RuntimeSizes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Bytes of the blocks of one parachain with a real runtime."""
 
-    relay_proof_bytes: Spread
-    own_proof_bytes: Spread
-    own_compact_bytes: Spread
+    relay_proof_bytes: Percentiles
+    own_proof_bytes: Percentiles
+    own_compact_bytes: Percentiles
     blocks: int
     refused_blocks: int
     items: dict[str, int] = field(default_factory=dict)
@@ -105,11 +105,11 @@ class SubscriberFigures(Protocol):
     """What a snapshot takes of a subscriber: outcomes have it, and tallies."""
 
     @property
-    def proof_bytes(self) -> Spread: ...
+    def proof_bytes(self) -> Percentiles: ...
     @property
-    def static_bytes(self) -> Spread: ...
+    def static_bytes(self) -> Percentiles: ...
     @property
-    def own_bytes(self) -> Spread: ...
+    def own_bytes(self) -> Percentiles: ...
     @property
     def callbacks(self) -> int: ...
     @property
@@ -239,7 +239,7 @@ def _runtimes(sizes: ScenarioSizes, above: str) -> Iterator[str]:
         yield from (f"{_text(name)} = {size}" for name, size in sorted(it.items.items()))
 
 
-def _spread(name: str, it: Spread) -> str:
+def _spread(name: str, it: Percentiles) -> str:
     return f"{name} = {{ p50 = {it.p50}, p99 = {it.p99}, max = {it.max}, total = {it.total} }}"
 
 

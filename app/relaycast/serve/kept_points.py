@@ -19,11 +19,11 @@ import msgspec
 from relaycast.scenario.workload_dump import WorkloadDump
 from relaycast.version import __version__
 from relaycast_gateway.chain_feed import ChainFeed
-from relaycast_ledger.segments.checkpoint import decoded, packed, unpacked
+from relaycast_ledger.segments.checkpoint import packed, unpacked
 from relaycast_node.live import Live
 from relaycast_node.live_dump import LiveDump
 from relaycast_node.timeline import Tick
-from relaycast_xcm.checkpoint import CheckpointRefused, Count, Dump
+from relaycast_xcm.checkpoint import CheckpointRefused, Count, Dump, decoded, encoded
 
 TICKS_OF_A_POINT = 1_024
 POINTS = 2
@@ -140,7 +140,7 @@ class KeptPoints:
         with suppress(OSError):
             journal = self._digest_up_to(position)
             point = KeptPoint(__version__, position, journal, keep, self._feed.told, live)
-            _write(file, msgspec.msgpack.encode(point))
+            _write(file, encoded(point))
             numbers = tuple(chain.best.number for chain in self._live.served())
             self._waiting.append(_Waiting(tick, file, numbers))
 

@@ -79,7 +79,7 @@ class LiveFeed:
         if self._has_subscriptions:
             assert gateway is not None
             gateway.on_change = self._note_subscriptions
-        live.facts.connect(self.hear)
+        live.facts.connect(self.on_fact)
         live.taken_back.connect(self._forget_lost)
         for chain in (live.relay, *live.parachains.values()):
             chain.new_heads.connect(partial(self._note_block, chain))
@@ -132,7 +132,7 @@ class LiveFeed:
         for queue in tuple(self._queues):
             self._end(queue)
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         """Record publications and proofs of a complete tick."""
         if isinstance(fact, RelaySealed):
             published = [event for event in fact.block.events if isinstance(event, DataPublished)]

@@ -88,7 +88,7 @@ def living(name: str, block_time: str = "", *, finality: int | None = None, keep
     simulation = Simulation.prepare(scenario)
     digest = simulation.source_digest
     chains, network = simulation.chains, simulation.network
-    for listener in (network.ledger.hear, simulation.hear):  # nobody asks this server for the tables of a run
+    for listener in (network.ledger.on_fact, simulation.on_fact):  # nobody asks this server for the tables of a run
         chains.listeners.remove(listener)
 
     relay, guests = _of_real_runtimes(simulation)

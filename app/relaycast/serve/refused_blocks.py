@@ -21,7 +21,7 @@ class RefusedBlocks:
     def __init__(self) -> None:
         self._last: dict[ParaId, tuple[int, str]] = {}
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         """Log one line for a refused block; other facts are ignored."""
         if not isinstance(fact, BlockPanicked | GuestRefusedBlock):
             return

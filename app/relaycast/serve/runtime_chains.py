@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from relaycast.serve.runtime_code import RuntimeCode
 from relaycast.serve.runtime_contents import RuntimeContents
-from relaycast_collator import Chains, Fact, Guest, TickBegan
+from relaycast_collator import ChainSimulator, Fact, Guest, TickBegan
 from relaycast_collator.header import Header
 from relaycast_node.chain.code import BlockState
 from relaycast_node.chain.served_chain import PROVABLE_BLOCKS, ServedChain
@@ -31,10 +31,10 @@ class ChainLabel:
 class RuntimeChains:
     """The chains of real runtimes among ``chains``, at block 0; their pools are asked when a tick begins."""
 
-    def __init__(self, chains: Chains) -> None:
+    def __init__(self, chains: ChainSimulator) -> None:
         self._chains = chains
         self._contents: list[RuntimeContents] = []
-        chains.listeners.append(self._hear)
+        chains.listeners.append(self._on_fact)
 
     def serve_relay_chain(self, label: ChainLabel) -> ServedChain | None:
         """Serve the relay chain where its blocks are a runtime's."""
@@ -64,7 +64,7 @@ class RuntimeChains:
         served.properties.update(label.properties or properties_of(code, served.newest()))
         return served
 
-    def _hear(self, fact: Fact) -> None:
+    def _on_fact(self, fact: Fact) -> None:
         if isinstance(fact, TickBegan):
             for contents in self._contents:
                 contents.offer()

@@ -141,7 +141,7 @@ class Server:
             await self.gateway.start()
             if rawsocket_port is not None:
                 await self._start_rawsocket(self.gateway, rawsocket_port, tls)
-        self.live.facts.connect(RefusedBlocks().hear)
+        self.live.facts.connect(RefusedBlocks().on_fact)
         self._clock = asyncio.create_task(self.live.run())
 
     async def _start_rawsocket(self, gateway: Gateway, port: int, tls: ssl.SSLContext | None) -> None:

@@ -7,23 +7,20 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import msgspec
-
 from relaycast.scenario.scenario import Scenario
 from relaycast.scenario.workload_dump import WorkloadDump
 from relaycast.simulation.simulation import Simulation
 from relaycast.simulation.sources import Sources
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_ledger import Ledger
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.records import VIOLATIONS_KEPT
-from relaycast_ledger.run_part import PartInTheMaking, add_part, decode_part, encode_part
+from relaycast_ledger.run_part import PartInTheMaking, RunPart, add_part
 from relaycast_ledger.run_tables import RunTables
-from relaycast_ledger.segments.checkpoint import decoded
 from relaycast_ledger.segments.simulated import Advanced, PublisherCount
 from relaycast_spark.tables import Row, violation_of
 from relaycast_trie.engine import Engine
-from relaycast_xcm.checkpoint import CheckpointRefused
+from relaycast_xcm.checkpoint import CheckpointRefused, decoded, encoded
 
 
 @dataclass(slots=True)
@@ -48,7 +45,7 @@ class BatchSimulation:
         return cls(simulation, PartInTheMaking(simulation.rows()))
 
     @property
-    def chains(self) -> Chains:
+    def chains(self) -> ChainSimulator:
         """The chains themselves."""
         return self.simulation.network.chains
 
@@ -60,7 +57,7 @@ class BatchSimulation:
     def advance(self, block: int, /) -> Advanced:
         """Let relay block number ``block`` pass and say what it brought."""
         stream = io.BytesIO()
-        log = EventLines(stream).hear
+        log = EventLines(stream).on_fact
         self.chains.listeners.append(log)
         try:
             self.simulation.begin(block)
@@ -73,7 +70,7 @@ class BatchSimulation:
 
     def take_told(self) -> bytes:
         """Return a part of the run, of the blocks that were advanced since it was last asked."""
-        return encode_part(self.part.take())
+        return encoded(self.part.take())
 
     def pass_over(self, block: int, /) -> None:
         """Let relay block number ``block`` pass without keeping score."""
@@ -88,7 +85,7 @@ class BatchSimulation:
 
     def dump(self) -> bytes:
         """Return how far the workload is."""
-        return msgspec.msgpack.encode(self.simulation.dump())
+        return encoded(self.simulation.dump())
 
     def load(self, data: bytes, /) -> None:
         """Go on with another one's workload; raises ``CheckpointRefused``."""
@@ -107,7 +104,7 @@ class BatchSimulation:
         for row in rows:
             untold.add(row["block"])
             if row["told"] is not None:
-                part = decode_part(row["told"])
+                part = decoded(row["told"], RunPart)
                 if strange := {it.tick for it in part.places} - untold:
                     raise CheckpointRefused(f"a part of the run: got block {min(strange)}, expected {sorted(untold)}")
                 add_part(part, self.simulation.tally, tables)

@@ -1,6 +1,7 @@
 """What a publisher, a subscriber and recorded publications came to, out of what was counted of them."""
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,8 @@ from relaycast_ledger.outcome import (
     SubscriberOutcome,
     share,
 )
-from relaycast_ledger.run_statistics import SubscriberTally
+from relaycast_ledger.record_fields import taken
+from relaycast_ledger.run_statistics import SubscriberStatistics
 from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.subscriber.config import budget_for_any_key
 from relaycast_pallets.subscriber.pallet import Subscriber
@@ -85,7 +87,7 @@ def bytes_for_any_key(relay: RelayChain, subscriber: Subscriber, publishers: Ite
 
 def subscriber_outcome(
     chain: ParachainTable,
-    it: SubscriberTally,
+    it: SubscriberStatistics,
     *,
     keys: int,
     publishers: list[PublisherCost],
@@ -94,36 +96,19 @@ def subscriber_outcome(
     any_key_bytes: int,
 ) -> SubscriberOutcome:
     """Return what a subscriber to ``keys`` paid, and what it got."""
-    return SubscriberOutcome(
+    allowed = partial(share, allowed=max_pov_bytes)
+    return taken(
+        SubscriberOutcome,
+        it,
         para_id=chain.id,
         name=chain.name,
         keys=keys,
-        blocks=len(it.points),
-        deliveries=it.callbacks - it.told_again + it.conflated,
-        callbacks=it.callbacks,
-        proof_bytes=it.proof_bytes,
-        static_bytes=it.static_bytes,
-        own_bytes=it.own_bytes,
-        pov_bytes=it.pov_bytes,
-        compressed_bytes=it.compressed_bytes,
-        pov_share=share(it.pov_bytes, max_pov_bytes),
-        compressed_share=share(it.compressed_bytes, max_pov_bytes),
-        pov_parts={part: share(sizes, max_pov_bytes) for part, sizes in it.pov_parts.items()},
+        pov_share=allowed(it.pov_bytes),
+        compressed_share=allowed(it.compressed_bytes),
+        pov_parts={part: allowed(sizes) for part, sizes in it.pov_parts.items()},
         message_free_bytes=message_free_bytes,
         any_key_bytes=any_key_bytes,
         uncharged=sorted(it.uncharged.values(), key=lambda it: (-it.excess_bytes, it.name)),
-        oversize_blocks=it.oversize_blocks,
-        large_blocks=it.large_blocks,
-        fullest_block=it.fullest_block,
-        first_proof_bytes=it.first_proof_bytes,
-        warm_up_blocks=it.warm_up_blocks,
-        latency_blocks=it.latency_blocks,
-        told_again=it.told_again,
-        incomplete_blocks=it.incomplete_blocks,
-        message_bytes=it.message_bytes,
-        waiting_bytes_max=it.waiting_bytes_max,
-        refused_bytes=it.refused_bytes,
-        disabled_publishers=sorted(set(it.disabled)),
         publishers=publishers,
         callback_load=it.callback_load(chain.callback_limit),
         deletions=it.deletions or msgspec.UNSET,

@@ -22,7 +22,7 @@ from relaycast.simulation.side_by_side import ReaderShare, Team, build, reader_s
 from relaycast.simulation.spark_engine import ENGINE, SparkOptions
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
-from relaycast_ledger.run_statistics import Tally
+from relaycast_ledger.run_statistics import RunStatistics
 from relaycast_ledger.segments.simulated import Progress, Unseen
 from relaycast_spark.session import require_spark, spark_session
 from relaycast_spark.task_gang import gang_of
@@ -90,7 +90,7 @@ def _built(
         simulation.tables(folder) as tables,
         gang_of(spark, works, f"readers: blocks 1-{simulation.scenario.blocks}") as lines,
     ):
-        simulation.tally = Tally()
+        simulation.tally = RunStatistics()
         EventLines(stream, simulation.run_id)
         progress.begin(BUILT, simulation.scenario.blocks)
         mine.begin()

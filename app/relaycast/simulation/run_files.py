@@ -14,7 +14,7 @@ from relaycast.simulation.run_folder import OpenFiles, staged
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
-from relaycast_ledger.run_statistics import Tally
+from relaycast_ledger.run_statistics import RunStatistics
 from relaycast_trie.engine import Engine
 
 
@@ -55,8 +55,8 @@ def simulate(
 
 def _alone(simulation: Simulation, files: OpenFiles, progress: Progress | None, trie_engine: Engine) -> Outcome:
     """Return what a run by this process came to."""
-    simulation.tally = Tally(tables=files.tables)
-    simulation.chains.listeners.append(EventLines(files.events, simulation.run_id).hear)
+    simulation.tally = RunStatistics(tables=files.tables)
+    simulation.chains.listeners.append(EventLines(files.events, simulation.run_id).on_fact)
     return with_alternative(simulation.run(progress), simulation.scenario, trie_engine=trie_engine)
 
 

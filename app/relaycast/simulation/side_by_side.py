@@ -22,14 +22,15 @@ from relaycast.simulation.run_folder import OpenFiles
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast.simulation.worker_processes import begin_worker
 from relaycast_collator import BlockBuilt, BlockPanicked, Fact
-from relaycast_collator.chains import BuiltElsewhere
+from relaycast_collator.chains import RemoteHead
 from relaycast_ledger import Invariants
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
 from relaycast_ledger.records import VIOLATIONS_KEPT, Violation
-from relaycast_ledger.run_part import PartInTheMaking, add_parts, decode_part, encode_part
+from relaycast_ledger.run_part import PartInTheMaking, RunPart, add_parts
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm import ParaId
+from relaycast_xcm.checkpoint import decoded, encoded
 
 RELAY = 0
 """Whose lines those of the relay chain are: no parachain has this id."""
@@ -49,7 +50,7 @@ class WorkerEnded(RelaycastError):
 class TickReport(msgspec.Struct, frozen=True):
     """What one process says of one tick: heads for the other processes, and what was told of its readers' blocks."""
 
-    heads: list[BuiltElsewhere]
+    heads: list[RemoteHead]
     lines: dict[int, bytes]
     checked: int
     violated: int
@@ -67,10 +68,10 @@ class LinesByChain:
     def __init__(self) -> None:
         self._parts: dict[int, io.BytesIO] = {}
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         """Write what happened in a block."""
         chain = int(fact.para_id) if isinstance(fact, BlockBuilt | BlockPanicked) else RELAY
-        EventLines(self._parts.setdefault(chain, io.BytesIO())).hear(fact)
+        EventLines(self._parts.setdefault(chain, io.BytesIO())).on_fact(fact)
 
     def take(self) -> dict[int, bytes]:
         """Return the lines since they were last taken, by parachain; those of the relay chain are under 0."""
@@ -108,8 +109,8 @@ class ReaderShare:
         self.part, self.ticks_a_part = PartInTheMaking(self.simulation.rows()), ticks_a_part(self.simulation)
         chains, ledger = self.simulation.chains, self.simulation.network.ledger
         chains.elsewhere = self.elsewhere
-        place = chains.listeners.index(ledger.hear)
-        chains.listeners[place] = self._hear
+        place = chains.listeners.index(ledger.on_fact)
+        chains.listeners[place] = self._on_fact
         chains.listeners.append(self._write)
 
     def tick(self, block: int) -> TickReport:
@@ -127,26 +128,26 @@ class ReaderShare:
             checked=checks.checked,
             violated=checks.violated,
             violations=[(it.invariant, it.tick, int(it.para_id), it.seen) for it in checks.violations],
-            part=b"" if self.tells_of_all or not self.ends_part(block) else encode_part(self.part.take()),
+            part=b"" if self.tells_of_all or not self.ends_part(block) else encoded(self.part.take()),
         )
 
     def ends_part(self, block: int) -> bool:
         """Return whether a part of the run is told with this relay block: the same ones in every process."""
         return block % self.ticks_a_part == 0 or block == self.simulation.scenario.blocks
 
-    def take_over(self, heads: Sequence[BuiltElsewhere]) -> None:
+    def adopt(self, heads: Sequence[RemoteHead]) -> None:
         """Take note of where the readers stand that others build."""
         for head in heads:
-            self.simulation.chains.take_over(head)
+            self.simulation.chains.adopt(head)
 
-    def _hear(self, fact: Fact) -> None:
+    def _on_fact(self, fact: Fact) -> None:
         """Let the ledger hear what is to be told, and of the relay chain in any case."""
         if not isinstance(fact, BlockBuilt | BlockPanicked) or self.tells_of_all or fact.para_id in self.readers:
-            self.simulation.network.ledger.hear(fact)
+            self.simulation.network.ledger.on_fact(fact)
 
     def _write(self, fact: Fact) -> None:
         if self.tells_of_all or (isinstance(fact, BlockBuilt | BlockPanicked) and fact.para_id in self.readers):
-            self.lines.hear(fact)
+            self.lines.on_fact(fact)
 
 
 @dataclass(slots=True)
@@ -166,10 +167,10 @@ class Team:
             heads = [head for it in told for head in it.heads]
             for pipe in self.pipes:
                 self._send(pipe, heads, block)
-            self.share.take_over([head for it in told[1:] for head in it.heads])
+            self.share.adopt([head for it in told[1:] for head in it.heads])
             self._tell(told, order, total)
             if self.share.ends_part(block):
-                parts = [self.share.part.take(), *(decode_part(it.part) for it in told[1:])]
+                parts = [self.share.part.take(), *(decoded(it.part, RunPart) for it in told[1:])]
                 add_parts(parts, order, simulation.tally, self.files.tables)
             if progress is not None:
                 progress(block)
@@ -198,7 +199,7 @@ class Team:
             raise WorkerEnded(block, told.error)
         return told
 
-    def _send(self, pipe: Connection, heads: list[BuiltElsewhere], block: int) -> None:
+    def _send(self, pipe: Connection, heads: list[RemoteHead], block: int) -> None:
         try:
             pipe.send_bytes(_ENCODER.encode(heads))
         except OSError:
@@ -284,9 +285,9 @@ def build(share: ReaderShare, pipe: Connection) -> None:
         except Exception as error:
             told = TickReport([], {}, 0, 0, [], error=f"{type(error).__name__}: {error}")
         pipe.send_bytes(_ENCODER.encode(told))
-        share.take_over([it for it in _HEADS.decode(pipe.recv_bytes()) if it.para_id in share.elsewhere])
+        share.adopt([it for it in _HEADS.decode(pipe.recv_bytes()) if it.para_id in share.elsewhere])
 
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(TickReport)
-_HEADS = msgspec.msgpack.Decoder(list[BuiltElsewhere])
+_HEADS = msgspec.msgpack.Decoder(list[RemoteHead])

@@ -38,7 +38,7 @@ from relaycast.simulation.sources import Sources
 from relaycast.simulation.upgrade_schedule import schedule_upgrades, upgrade_outcomes
 from relaycast.simulation.wanted_feeds import WantedFeeds
 from relaycast.version import __version__
-from relaycast_collator import Chains, Fact, RelaySealed
+from relaycast_collator import ChainSimulator, Fact, RelaySealed
 from relaycast_ledger import Accounts, BlockRecord
 from relaycast_ledger.outcome import (
     InvariantsOutcome,
@@ -47,7 +47,7 @@ from relaycast_ledger.outcome import (
     RuntimeOutcome,
     SubscriberOutcome,
 )
-from relaycast_ledger.run_statistics import Tally
+from relaycast_ledger.run_statistics import RunStatistics
 from relaycast_pallets.parachain_system.messaging_state import ChannelMissing
 from relaycast_pallets.parachain_system.relay_budget import message_free_bytes
 from relaycast_trie import CodecError
@@ -90,7 +90,7 @@ class Simulation:
 
     scenario: Scenario
     network: Network
-    tally: Tally = field(default_factory=Tally)
+    tally: RunStatistics = field(default_factory=RunStatistics)
     published: dict[int, Sendings] = field(default_factory=dict)
     sources: Sources = field(default_factory=Sources)
     playback: "Playback | None" = None
@@ -147,7 +147,7 @@ class Simulation:
             run_relay_chain(network.chains.relay_chain, sources.relay_code, str(relay.wasm))
         schedule_upgrades(scenario, network, simulation.feeds)
         network.ledger.warm_up = None if scenario.warm_up == "auto" else scenario.warm_up
-        network.chains.listeners.append(simulation.hear)
+        network.chains.listeners.append(simulation.on_fact)
         return simulation
 
     def tables(self, folder: Path) -> "RunTables":
@@ -169,7 +169,7 @@ class Simulation:
         return WantedFeeds(self.scenario, self.network, self.recorded_keys, self.guests)
 
     @property
-    def chains(self) -> Chains:
+    def chains(self) -> ChainSimulator:
         """The chains themselves."""
         return self.network.chains
 
@@ -350,7 +350,7 @@ class Simulation:
             if chain.messages.senders:
                 self.chains.senders[ParaId(chain.id)] = tuple(map(ParaId, chain.messages.senders))
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         """Count what a relay block took of every publisher."""
         if not isinstance(fact, RelaySealed):
             return

@@ -19,7 +19,7 @@ from relaycast.simulation.batch import BatchSimulation
 from relaycast.simulation.run_files import Finished, write_files
 from relaycast.simulation.run_folder import staged
 from relaycast_ledger.event_lines import EventLines
-from relaycast_ledger.run_statistics import Tally
+from relaycast_ledger.run_statistics import RunStatistics
 from relaycast_ledger.segments.simulated import Progress, Unseen
 from relaycast_ledger.segments.work_folder import WorkFolder
 from relaycast_spark.session import SessionSettings, require_spark, spark_session
@@ -96,7 +96,7 @@ def _write(run: "BatchRun", batch: BatchSimulation, run_id: str, out: Path, prob
         run.progress.begin(ASSEMBLY, run.blocks)
         with (folder / "events.jsonl").open("wb") as stream, batch.simulation.tables(folder) as tables:
             EventLines(stream, run_id)
-            batch.simulation.tally = Tally()
+            batch.simulation.tally = RunStatistics()
             for number in run.folder.replayed():
                 with run.folder.table(number) as table:
                     rows = table.select(TOLD).to_pylist()

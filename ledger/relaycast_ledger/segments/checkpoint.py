@@ -6,9 +6,8 @@ them takes memory in proportion to their number.
 """
 
 import struct
-from typing import TypeVar, cast
+from typing import cast
 
-import msgspec
 import pyarrow as pa
 
 from relaycast_collator.chains import ChainsDump
@@ -16,9 +15,7 @@ from relaycast_ledger.ledger import LedgerDump
 from relaycast_ledger.segments.simulated import Simulated
 from relaycast_trie import blake2_256
 from relaycast_trie.garbage import uncollected
-from relaycast_xcm.checkpoint import CheckpointRefused, Dump
-
-T = TypeVar("T")
+from relaycast_xcm.checkpoint import CheckpointRefused, Dump, decoded, encoded
 
 CODEC = "zstd"
 
@@ -45,7 +42,7 @@ class SimulationDump(Dump, frozen=True):
 def freeze(simulation: Simulated) -> bytes:
     """Return the simulation as bytes; what it has told so far is not part of it."""
     dump = SimulationDump(simulation.chains.dump(), simulation.ledger.dump(), simulation.dump())
-    return packed(msgspec.msgpack.encode(dump))
+    return packed(encoded(dump))
 
 
 @uncollected()
@@ -58,14 +55,6 @@ def thaw(data: bytes, simulation: Simulated) -> None:
     simulation.chains.load(dump.chains)
     simulation.ledger.load(dump.ledger)
     simulation.load(dump.workload)
-
-
-def decoded(data: bytes, kind: type[T]) -> T:
-    """Return what the MessagePack of a dump holds; raises ``CheckpointRefused``."""
-    try:
-        return msgspec.msgpack.decode(data, type=kind)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise CheckpointRefused(str(error)) from error
 
 
 def packed(data: bytes) -> bytes:

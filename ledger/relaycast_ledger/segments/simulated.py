@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_ledger.ledger import Ledger
 from relaycast_ledger.records import BlockRecord
 from relaycast_trie.engine import Engine
@@ -54,7 +54,7 @@ class Simulated(Protocol):
     """
 
     @property
-    def chains(self) -> Chains:
+    def chains(self) -> ChainSimulator:
         """The chains themselves."""
         ...
 

@@ -5,7 +5,6 @@ a segment is there whole or not at all, and nobody reads what the manifest does 
 manifest says of it is made again, and so is all of them where the manifest does not fit the run.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,8 +20,8 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from relaycast_ledger.exceptions import SegmentFailed
-from relaycast_ledger.segments.spine import Segment
-from relaycast_ledger.staged_file import LOCK, alone_in, sync
+from relaycast_ledger.segments.fast_forward import Segment
+from relaycast_ledger.staged_file import LOCK, alone_in, staged
 from relaycast_xcm.checkpoint import CheckpointRefused
 
 SCHEMA_VERSION = 5
@@ -30,7 +29,7 @@ SCHEMA_VERSION = 5
 MANIFEST = "manifest.json"
 
 OWN_NAME = re.compile(r"manifest\.json|segment-\d{6,}\.parquet|[0-9a-f]{32}\.checkpoint")
-"""Names of files in the folder; a hidden one, with the number of a process behind it, is a file under way."""
+"""Names of files in the folder; a hidden one, with a suffix, is a file that is being written."""
 
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
 
@@ -98,7 +97,7 @@ class WorkFolder:
 
     @property
     def newest(self) -> int | None:
-        """The segment whose checkpoint the spine goes on from, so that it passes all that is lost.
+        """The segment whose checkpoint fast forward goes on from, so that it passes all that is lost.
 
         ``None`` where it must begin anew.
         """
@@ -231,7 +230,7 @@ class WorkFolder:
         self._write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
 
     def _drop_checkpoints(self) -> None:
-        """Remove the checkpoints of segments that are replayed, but not the one that the spine goes on from."""
+        """Remove the checkpoints of segments that are replayed, but not the one that fast forward goes on from."""
         newest = self.newest
         needed = {entry.checkpoint for number, entry in self.entries.items() if number == newest or not entry.replayed}
         for number, entry in self.entries.items():
@@ -240,21 +239,8 @@ class WorkFolder:
                 self.entries[number] = replace(entry, checkpoint=None)
 
     def _write(self, name: str, data: bytes) -> None:
-        """Write a file and move it to its place once all of it is on disk; raises ``OSError`` that names it."""
-        place = self.path / name
-        staged = self.path / f".{name}.{os.getpid()}"
-        try:
-            with staged.open("wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            staged.replace(place)
-            sync(self.path)
-        except BaseException as error:
-            staged.unlink(missing_ok=True)
-            if isinstance(error, OSError) and error.filename is None:
-                error.filename = str(place)
-            raise
+        with staged(self.path / name) as stream:
+            stream.write(data)
 
 
 def _segment_name(number: int) -> str:

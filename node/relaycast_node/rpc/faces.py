@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_collator.header import Header
 from relaycast_node.block_time import BlockTime
 from relaycast_node.chain.code import CodeVersion
@@ -90,7 +90,7 @@ class LiveFace(Protocol):
     """The clock that moves all chains; ``block_time`` in seconds, or ``manual``, or ``instant``."""
 
     block_time: BlockTime
-    chains: Chains
+    chains: ChainSimulator
 
     @property
     def reached_block_time(self) -> float | None: ...

@@ -51,7 +51,7 @@ class NodeFace:
         self.live = live
         self.table = MethodTable((*DIALECTS[dialect], dev_methods.GROUP, fork_methods.GROUP, rpc_methods.GROUP))
         self.proofs = ProofBook(live.chains)
-        live.facts.connect(self.proofs.hear)
+        live.facts.connect(self.proofs.on_fact)
         self._version = version
         self.relay = self._serving(live.relay)
         self._parachains: dict[int, JsonRpc] = {}

@@ -7,7 +7,7 @@ what its nodes are for is not known here: its proof comes without tries.
 from collections import Counter, deque
 from dataclasses import dataclass
 
-from relaycast_collator import BlockBuilt, Chains, Fact, GuestBuilt
+from relaycast_collator import BlockBuilt, ChainSimulator, Fact, GuestBuilt
 from relaycast_ledger.accounting import account_for
 from relaycast_ledger.proof_picture import PicturedTrie, picture_tries
 from relaycast_pallets.parachain_system.messaging_state import channel_keys
@@ -33,13 +33,13 @@ class ProofOfBlock:
 
 
 class ProofBook:
-    """Keeps the inputs of the proofs of the last blocks of ``chains``; ``hear`` takes facts of complete ticks."""
+    """Keeps the inputs of the proofs of the last blocks of ``chains``; ``on_fact`` takes facts of complete ticks."""
 
-    def __init__(self, chains: Chains) -> None:
+    def __init__(self, chains: ChainSimulator) -> None:
         self._chains = chains
         self._built: dict[ParaId, deque[BlockBuilt | GuestBuilt]] = {}
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         """Keep a block that was built; a block at the height of an earlier one takes its place."""
         if isinstance(fact, BlockBuilt | GuestBuilt):
             kept = self._built.setdefault(fact.para_id, deque(maxlen=BLOCKS_KEPT))

@@ -52,7 +52,7 @@ def counting_office(store: IcrcStore) -> RegistryOffice:
     return office
 
 
-class Tally:
+class RunStatistics:
     """Keeps everything that happened, and counts it when asked."""
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ def of_publisher(kind: str, publications: int, cycles: int, events: int) -> dict
 @settings(max_examples=examples(25))
 @given(st.lists(things, max_size=40))
 def test_statistics_equal_a_count_of_our_own(happened: list[tuple[Any, ...]]) -> None:
-    store, tally = IcrcStore.open(), Tally()
+    store, tally = IcrcStore.open(), RunStatistics()
     office = counting_office(store)
     for thing in happened:
         if thing == ("restart",):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from node.chains import ALICE, BOB, PUBLISHER, address, live_chains, modelled, signed
-from relaycast_collator import Chains
+from relaycast_collator import ChainSimulator
 from relaycast_collator.collator import Pace
 from relaycast_node.live import MOST_SNAPSHOTS, Live
 from relaycast_node.rpc.node_face import NodeFace
@@ -285,7 +285,7 @@ def test_old_blocks_are_forgotten_and_named_as_such(ask: Ask, live: Live) -> Non
 
 
 def test_a_parachain_of_two_blocks_a_tick_is_final_with_the_relay_chain() -> None:
-    chains = Chains()
+    chains = ChainSimulator()
     chains.add_parachain(PUBLISHER, pace=Pace(cores=2))
     live = Live(chains, chains.step)
     live.new_block(6)

@@ -13,7 +13,7 @@ from relaycast.attacks.churned_paths import SETTLING_BLOCKS
 from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
 from relaycast.attacks.price.griefers import Attacker, Griefer, Publishing
 from relaycast.callback_time import weight_of
-from relaycast_collator import Chains, Fact, MessagesQueued
+from relaycast_collator import ChainSimulator, Fact, MessagesQueued
 from relaycast_collator.chains import manager_of
 from relaycast_ledger import BlockRecord, Ledger
 from relaycast_pallets.broadcaster.config import UNITS
@@ -87,7 +87,7 @@ class PriceGround:
 
     def __init__(self, terms: Terms, griefer: Griefer | None = None, *, pays: bool = False) -> None:
         self._terms, self._griefer, self._fees = terms, griefer, FEES if pays else 0
-        self.network = Chains(seed=terms.seed, window=2, trie_engine=terms.trie_engine)
+        self.network = ChainSimulator(seed=terms.seed, window=2, trie_engine=terms.trie_engine)
         self.ledger = Ledger(self.network)
         self.ledger.compresses = True
         keys = tuple(SubscribedKey.from_data(f"target/{index}".encode()) for index in range(terms.keys))
@@ -95,7 +95,7 @@ class PriceGround:
         self.attackers = (self._read,) if griefer is None else _attackers(griefer, self._read)
         self._phase = Sent()
         self._set_up()
-        self.network.listeners.append(self._hear)
+        self.network.listeners.append(self._on_fact)
 
     def course(self, prepared_in: int) -> Course:
         """Settle, prepare for ``prepared_in`` blocks, strike, and let readers see the last strike."""
@@ -196,7 +196,7 @@ class PriceGround:
         balances = self.network.relay_chain.balances
         return sum(balances.free(parachain_account(attacker.para_id)) for attacker in self.attackers)
 
-    def _hear(self, fact: Fact) -> None:
+    def _on_fact(self, fact: Fact) -> None:
         if isinstance(fact, MessagesQueued) and any(fact.para_id == attacker.para_id for attacker in self.attackers):
             self._phase.messages += len(fact.messages)
             self._phase.message_bytes += sum(len(message.data) for message in fact.messages)

@@ -12,37 +12,22 @@ from relaycast_pallets.subscriber.subscription import (
     ValidFor,
 )
 from relaycast_xcm import ParaId, Weight
-from relaycast_xcm.checkpoint import U32, Count, DumpRow, Hash
+from relaycast_xcm.checkpoint import U32, Count
 
 Kept = tuple[bytes, TtlState]
 
 
-class WantedDump(DumpRow, frozen=True):
-    """The keys that a parachain wants of a publisher."""
+WantedRow = tuple[ParaId, list[SubscribedKey]]
+"""The keys that a parachain wants of a publisher."""
 
-    publisher: U32
-    keys: list[Hash]
+KeptRow = tuple[ParaId, SubscribedKey, bytes, U32 | None]
+"""The last value of a key, and the blocks that remain: none of a value that never expires, 0 of one that has."""
 
-
-class KeptDump(DumpRow, frozen=True):
-    """The last value of a key; ``remaining_blocks`` are none of a value that never expires, 0 of one that has."""
-
-    publisher: U32
-    key: Hash
-    value: bytes
-    remaining_blocks: U32 | None
+WeightRow = tuple[ParaId, SubscribedKey, Count, Count]
+"""The declared weight of a key's callback."""
 
 
-class WeightDump(DumpRow, frozen=True):
-    """The declared weight of a key's callback."""
-
-    publisher: U32
-    key: Hash
-    ref_time: Count
-    proof_size: Count
-
-
-class KeptValues:
+class LatestValues:
     """Keeps the last value of every key; its callbacks use the weight declared for them, by default none.
 
     It remembers outside of the chain's state and therefore joins it (``State.join``), as every such handler has to:
@@ -108,34 +93,18 @@ class KeptValues:
         while len(self._undo) > mark:
             self._undo.pop()()
 
-    def dump(self) -> tuple[list[WantedDump], list[KeptDump]]:
-        """Return what is wanted, and what is kept, as data."""
-        wanted = [WantedDump(int(publisher), list(map(bytes, keys))) for publisher, keys in self.wanted.items()]
-        kept = [
-            KeptDump(int(publisher), bytes(key), value, _remaining(ttl_state))
-            for (publisher, key), (value, ttl_state) in self.values.items()
-        ]
-        return wanted, kept
+    def dump(self) -> tuple[list[WantedRow], list[KeptRow], list[WeightRow]]:
+        """Return what is wanted, what is kept, and the declared weights, as data."""
+        kept = [(*place, value, _remaining(ttl_state)) for place, (value, ttl_state) in self.values.items()]
+        weights = [(*place, weight.ref_time, weight.proof_size) for place, weight in self.weights.items()]
+        return list(self.wanted.items()), kept, weights
 
-    def dump_weights(self) -> list[WeightDump]:
-        """Return the declared weights as data."""
-        weights = self.weights.items()
-        return [WeightDump(int(publisher), bytes(key), it.ref_time, it.proof_size) for (publisher, key), it in weights]
-
-    def load_weights(self, weights: Iterable[WeightDump]) -> None:
-        """Declare the weights that another handler dumped."""
-        self.weights = {
-            (ParaId(it.publisher), SubscribedKey(it.key)): Weight(it.ref_time, it.proof_size) for it in weights
-        }
-
-    def load(self, wanted: list[WantedDump], kept: list[KeptDump]) -> None:
-        """Want and keep what another did."""
-        self.wanted = {ParaId(it.publisher): list(map(SubscribedKey, it.keys)) for it in wanted}
-        self.values = {
-            (ParaId(it.publisher), SubscribedKey(it.key)): (it.value, _ttl_state(it.remaining_blocks)) for it in kept
-        }
-        self._undo.clear()
-        self._deletes = False
+    def load(self, wanted: list[WantedRow], kept: list[KeptRow], weights: Iterable[WeightRow]) -> None:
+        """Want, keep and declare what another did."""
+        self.wanted = dict(wanted)
+        self.values = {(publisher, key): (value, _ttl_state(left)) for publisher, key, value, left in kept}
+        self.weights = {(publisher, key): Weight(*weight) for publisher, key, *weight in weights}
+        self.settle()
 
     def settle(self) -> None:
         """Forget what was replaced: the block that did it is sealed."""

@@ -2,8 +2,8 @@
 
 A relay block holds the heads of parachains, and these follow from what they read of the relay chain: no block can be
 built before the one before it. What costs most, collecting, pruning and verifying proofs, leaves no trace in any state.
-The spine leaves it out, reads the relay chain's trie itself, and puts a checkpoint at the beginning of every segment.
-The segments are then replayed in full, side by side, and each must end where the spine did.
+Fast forward leaves it out, reads the relay chain's trie itself, and puts a checkpoint at the start of every segment.
+The segments are then replayed in full, side by side, and each must end where fast forward did.
 """
 
 from collections.abc import Iterator
@@ -83,7 +83,7 @@ class StaticReads:
         return trie
 
 
-class SpineCollator(Collator):
+class FastForwardCollator(Collator):
     """Builds blocks that leave the same state as those of the collator it stands for, with empty proofs."""
 
     def __init__(self, collator: Collator, relay_chain: RelayChain, static: StaticReads) -> None:
@@ -123,13 +123,13 @@ class SpineCollator(Collator):
             ensure_exhausted(result, outcome.meter)
         except IncompleteBelowLimit as error:
             raise Panic(error) from error
-        outcome = replace(outcome, messages=take_over(parachain, result, collation.inherent, relay))
+        outcome = replace(outcome, messages=adopt(parachain, result, collation.inherent, relay))
         updates, events = tuple(subscriber.delivered.updates), tuple(parachain.system.events)
         deletions = tuple(subscriber.delivered.deletions)
         return ParachainBlock(parachain.head, collation.inherent, outcome, updates, events, StorageProof(), deletions)
 
 
-def take_over(
+def adopt(
     parachain: Parachain, result: ProofProcessingResult, inherent: ParachainInherentData, relay: MessagingState
 ) -> MessagesTaken:
     """Let a parachain build its next block with what a pass found: its state is as if it had been proven.
@@ -152,7 +152,7 @@ def take_over(
 
 
 class FrugalCollator(Collator):
-    """Works as ``collator`` does where its chain reads something, and as the spine does where it reads nothing.
+    """Works as ``collator`` does where its chain reads something, and as fast forward does where it reads nothing.
 
     It can say what its chain knew of messages before the block that it collated last.
     """
@@ -160,7 +160,7 @@ class FrugalCollator(Collator):
     def __init__(self, collator: Collator, static: StaticReads, relay_chain: RelayChain) -> None:
         super().__init__(collator.parachain, relay_chain, max_pov_size=collator.max_pov_size, tamper=collator.tamper)
         self._full = collator
-        self._bare = SpineCollator(collator, relay_chain, static)
+        self._bare = FastForwardCollator(collator, relay_chain, static)
         self._chosen: Collator = collator
         self.messages_before = b""
 
@@ -176,13 +176,13 @@ class FrugalCollator(Collator):
         return self._chosen.build(collation)
 
 
-def spine(simulation: Simulated, *, done: int, blocks: int, segment_blocks: int) -> Iterator[Segment]:
+def fast_forward(simulation: Simulated, *, done: int, blocks: int, segment_blocks: int) -> Iterator[Segment]:
     """Go from block ``done``, at a segment's end, to ``blocks``; the simulation ends where the last segment does.
 
     Segment 0 is block 1, which whoever prepared the simulation lets pass: calls that wait for it cannot be put away.
     """
     if not done:
-        raise ValueError("the spine begins after block 1")
+        raise ValueError("fast forward begins after block 1")
     while done < blocks:
         first, last = done + 1, min(done + segment_blocks, blocks)
         simulation.look_ahead(last)
@@ -196,17 +196,17 @@ def spine(simulation: Simulated, *, done: int, blocks: int, segment_blocks: int)
 
 @contextmanager
 def _unburdened(simulation: Simulated) -> Iterator[None]:
-    """Let the spine's collators work for a while; those that lie go on themselves."""
+    """Let the collators of fast forward work for a while; those that lie go on themselves."""
     chains = simulation.chains
     honest: dict[ParaId, Collator] = {
         para_id: collator for para_id, collator in chains.collators.items() if collator.tamper is None
     }
     static = StaticReads(chains.relay_chain.state)
     chains.collators.update(
-        {para_id: SpineCollator(collator, chains.relay_chain, static) for para_id, collator in honest.items()}
+        {para_id: FastForwardCollator(collator, chains.relay_chain, static) for para_id, collator in honest.items()}
     )
     try:
-        with simulation.ledger.following():
+        with simulation.ledger.replaying():
             yield
     finally:
         chains.collators.update(honest)
