@@ -23,9 +23,9 @@ from relaycast_trie import (
     build_database,
     trie_root,
 )
-from relaycast_trie.array import one_proof
+from relaycast_trie.array import array_proofs
 from relaycast_trie.array.array_proofs import ArrayProof
-from relaycast_trie.array.root import root_of
+from relaycast_trie.array.array_trie import root_of
 from relaycast_trie.kernels import at_once, scatter
 from relaycast_trie.kernels.compiling import locked_kernel
 from relaycast_trie.kernels.disk_cache import CHECKED
@@ -122,7 +122,7 @@ def test_nothing_is_read_of_what_is_not_exactly_bytes(other: Any) -> None:
     sound, out, taken = [b"k", bytes(32)], [None, None], id(held)
     assert at_once.decode_at_once(id(other), id(bytes))[0] == NOT_BYTES
     for nodes, keys in ((taken, id(sound)), (id(sound), taken), (0, taken)):
-        none = one_proof.NO_BYTES, one_proof.NO_OFFSETS
+        none = array_proofs.NO_BYTES, array_proofs.NO_OFFSETS
         assert at_once.verify_at_once(nodes, *none, keys, id(bytes), id(out)) == NOT_BYTES
     assert at_once.root_at_once(taken, id(sound), id(bytes), 33, id(out)) == NOT_BYTES
     assert at_once.root_at_once(id(sound), taken, id(bytes), 33, id(out)) == NOT_BYTES
@@ -176,8 +176,8 @@ def test_one_proof_is_verified_as_the_plain_engine_does(
     for strict in (False, True):
         plain = StorageProof(nodes)
         expected = outcome(plain.verify_plainly, root, wanted, strict=strict)
-        for proof in (plain, one_proof.decode(encoded) or plain):
-            found = outcome(one_proof.verify, proof, root, wanted, strict=strict)
+        for proof in (plain, array_proofs.decode_one(encoded) or plain):
+            found = outcome(array_proofs.verify_one, proof, root, wanted, strict=strict)
             if isinstance(expected, tuple):
                 assert found == expected
             else:
@@ -209,9 +209,9 @@ def test_keys_that_do_not_ascend_and_keys_that_are_too_long_have_no_root() -> No
 def test_proofs_are_encoded_and_decoded_as_in_python(nodes: list[bytes]) -> None:
     plain = StorageProof(nodes)
     encoded = encode_vec(encode_bytes(node) for node in plain)
-    assert one_proof.encode(plain) == one_proof.encode(ArrayProof(nodes)) == encoded
+    assert array_proofs.encode_one(plain) == array_proofs.encode_one(ArrayProof(nodes)) == encoded
     given_twice = encode_vec(map(encode_bytes, nodes + nodes[:1]))
-    found = one_proof.decode(given_twice)
+    found = array_proofs.decode_one(given_twice)
     if found is not None:
         assert (found, found.repeated, len(found)) == (plain, StorageProof(nodes + nodes[:1]).repeated, len(plain))
         assert type(pickle.loads(pickle.dumps(found))) is StorageProof
@@ -238,7 +238,7 @@ def test_large_proofs_go_through_arrays_and_say_the_same(monkeypatch: pytest.Mon
         twice.verify(trie.root, wanted, strict=True)
     with pytest.raises(CodecError):
         StorageProof.decode(encoded[:-1])
-    monkeypatch.setattr(one_proof, "MOST_AT_ONCE", 3)
+    monkeypatch.setattr(array_proofs, "MOST_AT_ONCE", 3)
     assert decoded.verify(trie.root, wanted).values == {**held, b"absent": None}
     assert outcome(decoded.verify, bytes(32), wanted) == outcome(decoded.verify_plainly, bytes(32), wanted)
     assert outcome(decoded.verify, bytes(31), wanted) == outcome(decoded.verify_plainly, bytes(31), wanted)
