@@ -26,19 +26,19 @@ from relaycast_trie import (
 from relaycast_trie.array import array_proofs
 from relaycast_trie.array.array_proofs import ArrayProof
 from relaycast_trie.array.array_trie import root_of
-from relaycast_trie.kernels import at_once, scatter
+from relaycast_trie.kernels import at_once, python_lists
 from relaycast_trie.kernels.compiling import locked_kernel
+from relaycast_trie.kernels.decode import LENGTH_BYTES, write_list
 from relaycast_trie.kernels.disk_cache import CHECKED
-from relaycast_trie.kernels.gather import NOT_BYTES
 from relaycast_trie.kernels.memory import Bytes
-from relaycast_trie.kernels.vectors import LENGTH_BYTES, write_list
+from relaycast_trie.kernels.python_lists import NOT_BYTES
 from relaycast_trie.scale import encode_bytes, encode_vec
 from strategies import Pairs, pairs_with_questions, state_versions
 from twins import twin_of
 
 needs_compiler = pytest.mark.skipif(not at_once.AT_ONCE, reason="there are no such kernels where nothing is compiled")
 STRINGS = st.lists(st.binary(max_size=80), max_size=30)
-WAYS = [scatter.scattered, scatter.scattered_plainly]
+WAYS = [python_lists.scattered, python_lists.scattered_plainly]
 
 
 def was_called(kernel: Any) -> bool:
@@ -65,22 +65,22 @@ def outcome(work: Any, *given: Any, **options: Any) -> Any:
         return type(error), error.args
 
 
-@twin_of("scatter._scatter")
+@twin_of("python_lists._scatter")
 @pytest.mark.parametrize("way", WAYS)
 @given(strings=st.lists(st.binary(max_size=80) | st.none(), max_size=30))
 def test_strings_are_scattered_as_they_were_gathered(way: Any, strings: list[bytes | None]) -> None:
     data, offsets, sizes, _ = together([string or b"" for string in strings])
     there = [string is not None for string in strings]
-    starts = np.where(there, np.array(offsets[:-1], np.int64), scatter.NO_STRING).astype(np.int64)
+    starts = np.where(there, np.array(offsets[:-1], np.int64), python_lists.NO_STRING).astype(np.int64)
     assert way(array(data), starts, np.array(sizes, np.int32)) == strings
-    assert not at_once.AT_ONCE or was_called(scatter._scatter)
+    assert not at_once.AT_ONCE or was_called(python_lists._scatter)
 
 
 @pytest.mark.skipif(CHECKED or not at_once.AT_ONCE, reason="every index is looked at")
 def test_a_string_for_which_there_is_no_memory_is_not_put_and_no_error_is_left_behind() -> None:
     @locked_kernel
     def put(strings: int, index: int, data: Bytes, at: int, size: int) -> bool:
-        return scatter.put_string(strings, index, data, at, size)
+        return python_lists.put_string(strings, index, data, at, size)
 
     strings = [None, b"second"]
     assert not put(id(strings), 0, array(b"first"), 0, 1 << 61)
@@ -88,7 +88,7 @@ def test_a_string_for_which_there_is_no_memory_is_not_put_and_no_error_is_left_b
     assert strings == [None, b"irs"]
 
 
-@twin_of("vectors.write_list")
+@twin_of("decode.write_list")
 @given(STRINGS, st.data())
 def test_lists_are_written_as_scale_says(strings: list[bytes], data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(strings))))

@@ -42,7 +42,7 @@ PACKAGE = "relaycast_trie.kernels"
 
 BUILDS, CHANGES, VERIFIES = "encode.refer_to_branches", "settle.change", "verify.verify_proofs"
 ROOTS, READS = "at_once.root_at_once", "at_once.verify_at_once"
-DECODES, ENCODES = "at_once.decode_at_once", "vectors.write_list"
+DECODES, ENCODES = "at_once.decode_at_once", "decode.write_list"
 """For each kind of work, the kernel that contains most others that the work needs, by module and name."""
 
 CROSSOVERS = {BUILDS: 10, CHANGES: 500, VERIFIES: 8, ROOTS: 2, READS: 4, DECODES: 500, ENCODES: 64}

@@ -14,28 +14,18 @@ import numpy.typing as npt
 from relaycast_trie.array.array_proofs import ArrayProof
 from relaycast_trie.array.columns import MAX_KEY_BYTES, longest, spread_out
 from relaycast_trie.kernels import at_once
-from relaycast_trie.kernels.blake2b import BLOCK, LANES, ROWS, Rooms
-from relaycast_trie.kernels.build import UNSORTED, build_branches, order_by_height
-from relaycast_trie.kernels.distinct import drop_repeated
+from relaycast_trie.kernels.build import UNSORTED, build_branches, order_by_height, take_strings
 from relaycast_trie.kernels.encode import BRANCH_BYTES, refer_to_branches, refer_to_entries
-from relaycast_trie.kernels.get import GROUP, collect_proofs, list_entries, write_nodes
-from relaycast_trie.kernels.handover import hand_over, things_in
-from relaycast_trie.kernels.seal import slots_in_use, take_retired
-from relaycast_trie.kernels.settle import ALONE, REFUSED, change
-from relaycast_trie.kernels.slots import (
-    COUNTERS,
-    FREE_BRANCHES,
-    FREE_ENTRIES,
-    KEY_END,
-    KEYS,
-    NEXT_BRANCH,
-    NEXT_ENTRY,
-    ROOT,
-    STALE_BRANCHES,
-    STALE_ENTRIES,
-    VALUE_END,
+from relaycast_trie.kernels.get import (
+    GROUP,
+    collect_proofs,
+    drop_repeated,
+    list_entries,
+    write_nodes,
 )
-from relaycast_trie.kernels.sort import take_strings
+from relaycast_trie.kernels.multibuffer_hash import BLOCK, LANES, ROWS, Rooms
+from relaycast_trie.kernels.packed_args import hand_over, things_in
+from relaycast_trie.kernels.settle import ALONE, REFUSED, change
 from relaycast_trie.kernels.tables import (
     FRESH,
     NO_START,
@@ -50,7 +40,23 @@ from relaycast_trie.kernels.tables import (
     Tables,
     Work,
 )
-from relaycast_trie.kernels.update import put_entries, remove_entries
+from relaycast_trie.kernels.update import (
+    COUNTERS,
+    FREE_BRANCHES,
+    FREE_ENTRIES,
+    KEY_END,
+    KEYS,
+    NEXT_BRANCH,
+    NEXT_ENTRY,
+    ROOT,
+    STALE_BRANCHES,
+    STALE_ENTRIES,
+    VALUE_END,
+    put_entries,
+    remove_entries,
+    slots_in_use,
+    take_retired,
+)
 
 Slots32 = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.int64]

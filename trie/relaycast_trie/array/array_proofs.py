@@ -27,12 +27,10 @@ from relaycast_trie.exceptions import ProofError, RootMismatch
 from relaycast_trie.kernels import at_once
 from relaycast_trie.kernels.build import order_by_height
 from relaycast_trie.kernels.compact import decode_levels, encode_walk, leads_to_prefix, link_children, plan_compact
-from relaycast_trie.kernels.decode import PLAN
-from relaycast_trie.kernels.gather import NOT_BYTES, gathered
-from relaycast_trie.kernels.lanes import new_rooms
-from relaycast_trie.kernels.scatter import scattered
+from relaycast_trie.kernels.decode import LENGTH_BYTES, NOT_A_LIST, PLAN, measure_lists, take_lists, write_list
+from relaycast_trie.kernels.multibuffer_hash import new_rooms
+from relaycast_trie.kernels.python_lists import NOT_BYTES, gathered, scattered
 from relaycast_trie.kernels.tables import Column
-from relaycast_trie.kernels.vectors import LENGTH_BYTES, NOT_A_LIST, measure_lists, take_lists, write_list
 from relaycast_trie.kernels.verify import (
     ABSENT,
     FAILS,

@@ -38,8 +38,8 @@ from relaycast_trie.array.columns import (
 )
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
 from relaycast_trie.kernels import at_once
+from relaycast_trie.kernels.build import measure_strings, take_strings
 from relaycast_trie.kernels.get import find_entries
-from relaycast_trie.kernels.sort import measure_strings, take_strings
 from relaycast_trie.kernels.tables import Column
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.proofs.storage_proof import StorageProof

@@ -15,8 +15,7 @@ from relaycast_trie.array.arena import NEVER_EXTERNAL, Arena, Changed, Numbers, 
 from relaycast_trie.array.array_proofs import ArrayProof
 from relaycast_trie.array.columns import column_of_list, spread_out, strings_in, strings_of, take
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
-from relaycast_trie.kernels.get import find_entries
-from relaycast_trie.kernels.seal import copy_references, hashed_nodes_of, hashes_of
+from relaycast_trie.kernels.get import copy_references, find_entries, hashed_nodes_of, hashes_of
 from relaycast_trie.kernels.tables import REF
 from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
 

@@ -43,10 +43,10 @@ from relaycast_trie.engine import (
     measured_compile_seconds,
 )
 from relaycast_trie.garbage import uncollected
-from relaycast_trie.kernels.blake2b import LANES
 from relaycast_trie.kernels.compiling import JIT
 from relaycast_trie.kernels.disk_cache import ANNOUNCER, CHECKED, folder
 from relaycast_trie.kernels.memory import MASKED
+from relaycast_trie.kernels.multibuffer_hash import LANES
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.plain.build import build_database
 from relaycast_trie.proofs.storage_proof import StorageProof
