@@ -17,9 +17,8 @@ from exercise.states import a_state_passes_blocks
 from exercise.strings import blocks_are_hashed, bytes_are_copied, long_lengths, strings_are_gathered
 from exercise.tries import ROW_WIDTHS, a_forest_grows, a_trie_changes, rows_change, whole_tries
 from relaycast_trie import ArrayTrie, MemoryDB, StateVersion, TrieDBMut, kernels
-from relaycast_trie.array.array_proofs import trace_paths, verify_many
+from relaycast_trie.array.array_proofs import decode_proofs, trace_paths, verify_columns, verify_many
 from relaycast_trie.array.forest import ArrayForest
-from relaycast_trie.array.proof_columns import decode_proofs, verify_columns
 from relaycast_trie.array.warm_up import all_kernels
 from relaycast_trie.kernels.compiling import JIT
 

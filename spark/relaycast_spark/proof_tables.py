@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from relaycast_spark.exceptions import InputColumns
 from relaycast_spark.node_tables import NUMBER_LIST, NUMBERS, NodeTable
 from relaycast_trie import ArrayTrie, StateVersion, warm_up
+from relaycast_trie.array.array_proofs import decode_proofs, verify_columns
 from relaycast_trie.array.columns import MAX_KEY_BYTES
-from relaycast_trie.array.proof_columns import decode_proofs, verify_columns
 
 Batches = Iterator[pa.RecordBatch]
 Ints = npt.NDArray[np.int64]

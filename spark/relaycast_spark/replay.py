@@ -18,8 +18,7 @@ from relaycast_pallets.broadcaster.publisher_trie import publisher_of
 from relaycast_spark.exceptions import SpineDiverged
 from relaycast_spark.tables import REPLAYED, Row, given_of, row_of, violation_row
 from relaycast_trie.child_info import ChildInfo
-from relaycast_trie.dispatch import warm_up_for
-from relaycast_trie.engine import Engine
+from relaycast_trie.engine import Engine, warm_up_for
 from relaycast_trie.garbage import uncollected
 
 ROWS_A_BATCH = 32

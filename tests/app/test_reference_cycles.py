@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from relaycast.scenario.files import load_preset
 from relaycast.simulation.simulation import Simulation
 from relaycast_trie import ProofError, StorageProof, trie_root
-from relaycast_trie.dispatch import verify_many
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm.exceptions import ProcessMessageError
 
@@ -53,7 +52,7 @@ def test_blocks_leave_nothing_to_collect(preset: str) -> None:
 def test_refusals_of_many_proofs_leave_nothing_to_collect() -> None:
     root, empty = trie_root({b"a": b"b"}), StorageProof([])
     with cycles() as found:
-        (refused,) = verify_many([root], [empty], [[b"a"]], engine="plain")
+        (refused,) = StorageProof.verify_many([root], [empty], [[b"a"]], engine="plain")
         assert isinstance(refused, ProofError)
         del refused
     assert found == {}

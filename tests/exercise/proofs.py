@@ -8,11 +8,9 @@ import numpy as np
 from exercise.drawing import HEADERS, LIES, Exercise
 from exercise.outcomes import outcome, result
 from relaycast_trie import ArrayTrie, CompactProof, StateVersion, StorageProof, TrieDB, blake2_256, trie_root
-from relaycast_trie.array import one_proof
-from relaycast_trie.array.array_proofs import trace_paths, verify_many
-from relaycast_trie.array.compact import decode_compact
-from relaycast_trie.array.compact import encode_compact as encode_proof
-from relaycast_trie.array.proof_columns import decode_proofs, verify_columns
+from relaycast_trie.array import array_proofs
+from relaycast_trie.array.array_proofs import decode_compact, decode_proofs, trace_paths, verify_columns, verify_many
+from relaycast_trie.array.array_proofs import encode_compact as encode_proof
 from relaycast_trie.scale import encode_bytes, encode_vec
 
 
@@ -67,15 +65,15 @@ def proofs_are_verified(draw: Exercise) -> None:
 
 def one_by_one(root: bytes, proof: StorageProof, keys: list[bytes]) -> None:
     """Take one proof to SCALE bytes and back, and verify what was given and what came back."""
-    encoded = one_proof.encode(proof)
+    encoded = array_proofs.encode_one(proof)
     assert encoded == encode_vec(encode_bytes(node) for node in proof)
-    decoded = one_proof.decode(encoded) or proof
+    decoded = array_proofs.decode_one(encoded) or proof
     assert decoded == proof
     for strict in (False, True):
         expected = outcome(result(proof.verify_plainly, root, keys, strict=strict))
-        assert outcome(result(one_proof.verify, proof, root, keys, strict=strict)) == expected
+        assert outcome(result(array_proofs.verify_one, proof, root, keys, strict=strict)) == expected
         if not strict or proof.repeated is None:
-            assert outcome(result(one_proof.verify, decoded, root, keys, strict=strict)) == expected
+            assert outcome(result(array_proofs.verify_one, decoded, root, keys, strict=strict)) == expected
 
 
 def in_columns(groups: list[list[bytes]]) -> tuple[tuple[Any, Any], Any]:

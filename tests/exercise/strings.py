@@ -8,9 +8,8 @@ from exercise.drawing import Exercise
 from kernel_inputs import array
 from relaycast_trie import blake2_256
 from relaycast_trie.kernels import encode, memory
-from relaycast_trie.kernels.blake2b import BLOCK, LANES, ROWS, SIZES, Rooms, mix_short
-from relaycast_trie.kernels.gather import NOT_BYTES, gathered
-from relaycast_trie.kernels.lanes import take_hash
+from relaycast_trie.kernels.multibuffer_hash import BLOCK, LANES, ROWS, SIZES, Rooms, mix_short, take_hash
+from relaycast_trie.kernels.python_lists import NOT_BYTES, gathered
 from relaycast_trie.scale import encode_compact
 
 

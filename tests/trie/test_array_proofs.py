@@ -18,8 +18,7 @@ from relaycast_trie import (
     UnusedNodes,
     blake2_256,
 )
-from relaycast_trie.array.array_proofs import trace_paths, verify_many
-from relaycast_trie.array.compact import decode_compact, encode_compact
+from relaycast_trie.array.array_proofs import decode_compact, encode_compact, trace_paths, verify_many
 from shared_vectors import Case, over, unhex, unhex_all
 from strategies import Pairs, pairs_with_questions, state_versions
 

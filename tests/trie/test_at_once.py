@@ -23,22 +23,22 @@ from relaycast_trie import (
     build_database,
     trie_root,
 )
-from relaycast_trie.array import one_proof
+from relaycast_trie.array import array_proofs
 from relaycast_trie.array.array_proofs import ArrayProof
-from relaycast_trie.array.root import root_of
-from relaycast_trie.kernels import at_once, scatter
+from relaycast_trie.array.array_trie import root_of
+from relaycast_trie.kernels import at_once, python_lists
 from relaycast_trie.kernels.compiling import locked_kernel
+from relaycast_trie.kernels.decode import LENGTH_BYTES, write_list
 from relaycast_trie.kernels.disk_cache import CHECKED
-from relaycast_trie.kernels.gather import NOT_BYTES
 from relaycast_trie.kernels.memory import Bytes
-from relaycast_trie.kernels.vectors import LENGTH_BYTES, write_list
+from relaycast_trie.kernels.python_lists import NOT_BYTES
 from relaycast_trie.scale import encode_bytes, encode_vec
 from strategies import Pairs, pairs_with_questions, state_versions
 from twins import twin_of
 
 needs_compiler = pytest.mark.skipif(not at_once.AT_ONCE, reason="there are no such kernels where nothing is compiled")
 STRINGS = st.lists(st.binary(max_size=80), max_size=30)
-WAYS = [scatter.scattered, scatter.scattered_plainly]
+WAYS = [python_lists.scattered, python_lists.scattered_plainly]
 
 
 def was_called(kernel: Any) -> bool:
@@ -65,22 +65,22 @@ def outcome(work: Any, *given: Any, **options: Any) -> Any:
         return type(error), error.args
 
 
-@twin_of("scatter._scatter")
+@twin_of("python_lists._scatter")
 @pytest.mark.parametrize("way", WAYS)
 @given(strings=st.lists(st.binary(max_size=80) | st.none(), max_size=30))
 def test_strings_are_scattered_as_they_were_gathered(way: Any, strings: list[bytes | None]) -> None:
     data, offsets, sizes, _ = together([string or b"" for string in strings])
     there = [string is not None for string in strings]
-    starts = np.where(there, np.array(offsets[:-1], np.int64), scatter.NO_STRING).astype(np.int64)
+    starts = np.where(there, np.array(offsets[:-1], np.int64), python_lists.NO_STRING).astype(np.int64)
     assert way(array(data), starts, np.array(sizes, np.int32)) == strings
-    assert not at_once.AT_ONCE or was_called(scatter._scatter)
+    assert not at_once.AT_ONCE or was_called(python_lists._scatter)
 
 
 @pytest.mark.skipif(CHECKED or not at_once.AT_ONCE, reason="every index is looked at")
 def test_a_string_for_which_there_is_no_memory_is_not_put_and_no_error_is_left_behind() -> None:
     @locked_kernel
     def put(strings: int, index: int, data: Bytes, at: int, size: int) -> bool:
-        return scatter.put_string(strings, index, data, at, size)
+        return python_lists.put_string(strings, index, data, at, size)
 
     strings = [None, b"second"]
     assert not put(id(strings), 0, array(b"first"), 0, 1 << 61)
@@ -88,7 +88,7 @@ def test_a_string_for_which_there_is_no_memory_is_not_put_and_no_error_is_left_b
     assert strings == [None, b"irs"]
 
 
-@twin_of("vectors.write_list")
+@twin_of("decode.write_list")
 @given(STRINGS, st.data())
 def test_lists_are_written_as_scale_says(strings: list[bytes], data: st.DataObject) -> None:
     order = data.draw(st.permutations(range(len(strings))))
@@ -122,7 +122,7 @@ def test_nothing_is_read_of_what_is_not_exactly_bytes(other: Any) -> None:
     sound, out, taken = [b"k", bytes(32)], [None, None], id(held)
     assert at_once.decode_at_once(id(other), id(bytes))[0] == NOT_BYTES
     for nodes, keys in ((taken, id(sound)), (id(sound), taken), (0, taken)):
-        none = one_proof.NO_BYTES, one_proof.NO_OFFSETS
+        none = array_proofs.NO_BYTES, array_proofs.NO_OFFSETS
         assert at_once.verify_at_once(nodes, *none, keys, id(bytes), id(out)) == NOT_BYTES
     assert at_once.root_at_once(taken, id(sound), id(bytes), 33, id(out)) == NOT_BYTES
     assert at_once.root_at_once(id(sound), taken, id(bytes), 33, id(out)) == NOT_BYTES
@@ -176,8 +176,8 @@ def test_one_proof_is_verified_as_the_plain_engine_does(
     for strict in (False, True):
         plain = StorageProof(nodes)
         expected = outcome(plain.verify_plainly, root, wanted, strict=strict)
-        for proof in (plain, one_proof.decode(encoded) or plain):
-            found = outcome(one_proof.verify, proof, root, wanted, strict=strict)
+        for proof in (plain, array_proofs.decode_one(encoded) or plain):
+            found = outcome(array_proofs.verify_one, proof, root, wanted, strict=strict)
             if isinstance(expected, tuple):
                 assert found == expected
             else:
@@ -209,9 +209,9 @@ def test_keys_that_do_not_ascend_and_keys_that_are_too_long_have_no_root() -> No
 def test_proofs_are_encoded_and_decoded_as_in_python(nodes: list[bytes]) -> None:
     plain = StorageProof(nodes)
     encoded = encode_vec(encode_bytes(node) for node in plain)
-    assert one_proof.encode(plain) == one_proof.encode(ArrayProof(nodes)) == encoded
+    assert array_proofs.encode_one(plain) == array_proofs.encode_one(ArrayProof(nodes)) == encoded
     given_twice = encode_vec(map(encode_bytes, nodes + nodes[:1]))
-    found = one_proof.decode(given_twice)
+    found = array_proofs.decode_one(given_twice)
     if found is not None:
         assert (found, found.repeated, len(found)) == (plain, StorageProof(nodes + nodes[:1]).repeated, len(plain))
         assert type(pickle.loads(pickle.dumps(found))) is StorageProof
@@ -238,7 +238,7 @@ def test_large_proofs_go_through_arrays_and_say_the_same(monkeypatch: pytest.Mon
         twice.verify(trie.root, wanted, strict=True)
     with pytest.raises(CodecError):
         StorageProof.decode(encoded[:-1])
-    monkeypatch.setattr(one_proof, "MOST_AT_ONCE", 3)
+    monkeypatch.setattr(array_proofs, "MOST_AT_ONCE", 3)
     assert decoded.verify(trie.root, wanted).values == {**held, b"absent": None}
     assert outcome(decoded.verify, bytes(32), wanted) == outcome(decoded.verify_plainly, bytes(32), wanted)
     assert outcome(decoded.verify, bytes(31), wanted) == outcome(decoded.verify_plainly, bytes(31), wanted)

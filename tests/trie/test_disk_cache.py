@@ -184,7 +184,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def change(place: Path) -> None:
     """Make another kernel of one that has nothing to do with the one that is compiled."""
-    with (place / "relaycast_trie" / "kernels" / "sort.py").open("a") as stream:
+    with (place / "relaycast_trie" / "kernels" / "build.py").open("a") as stream:
         stream.write("# another kernel\n")
 
 

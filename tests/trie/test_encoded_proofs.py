@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from naive import byte_lists
 from relaycast_trie import CodecError, StorageProof
-from relaycast_trie.array.proof_columns import decode_proofs
+from relaycast_trie.array.array_proofs import decode_proofs
 from relaycast_trie.scale import encode_bytes, encode_compact, encode_vec
 
 LISTS = st.lists(st.binary(max_size=70), max_size=6).map(lambda strings: encode_vec(map(encode_bytes, strings)))

@@ -29,7 +29,7 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Kernels in a folder of their own, a day old, of a process that has not loaded them."""
     folder = tmp_path / "kernels"
     folder.mkdir()
-    aged(folder / "seal.py", days=1)
+    aged(folder / "get.py", days=1)
     monkeypatch.setattr(engine, "KERNELS", folder)
     monkeypatch.setattr(engine, "kernels_are_loaded", lambda _work: False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))

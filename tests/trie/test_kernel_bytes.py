@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernel_inputs import array, column, numbers, slots, spread
 from naive import byte_lists, nibbles, shared_nibbles
-from relaycast_trie.kernels import compiling, handover, memory, sort, tables, vectors
+from relaycast_trie.kernels import build, compiling, decode, memory, packed_args, tables
 from relaycast_trie.scale import encode_bytes, encode_vec
 from strategies import keys
 from twins import twin_of
@@ -90,15 +90,15 @@ def test_the_slot_of_a_reference_is_copied_from_the_table_of_its_node(node: int)
     assert out.tobytes() == b"\xee" * 5 + slot + b"\xee" * 42
 
 
-@twin_of("sort.take_words")
+@twin_of("build.take_words")
 @given(strings, st.integers(0, 24), st.booleans())
 def test_a_word_is_eight_bytes_of_a_string_with_zeros_behind(some: list[bytes], skip: int, spread_out: bool) -> None:
     out = np.full(len(some), 7, np.uint64)
-    sort.take_words(spread(*some) if spread_out else column(*some), skip, out)
+    build.take_words(spread(*some) if spread_out else column(*some), skip, out)
     assert out.tolist() == [int.from_bytes(string[skip : skip + 8].ljust(8, b"\0"), "big") for string in some]
 
 
-@twin_of("sort._compare", "sort._is_before", "sort._sort_run", "sort.settle_ties")
+@twin_of("build._compare", "build._is_before", "build._sort_run", "build.settle_ties")
 @given(
     strings | st.lists(st.sampled_from([b"", b"\0", b"\0" * 9, b"\0" * 8 + b"a"]), max_size=20),
     st.randoms(use_true_random=False),
@@ -107,55 +107,55 @@ def test_an_order_is_sorted_as_a_list_is(some: list[bytes], chance: Any) -> None
     held, order = column(*some), list(range(len(some)))
     chance.shuffle(order)
     for left, right in pairwise(order):
-        assert sort._compare(held, left, right) == (some[left] > some[right]) - (some[left] < some[right])
-        assert sort._is_before(held, left, right) == ((some[left], left) < (some[right], right))
+        assert build._compare(held, left, right) == (some[left] > some[right]) - (some[left] < some[right])
+        assert build._is_before(held, left, right) == ((some[left], left) < (some[right], right))
     expected = sorted(order, key=lambda index: (some[index], index))
     half = len(order) // 2
     run, spare = slots(*order), slots(*order)
-    sort._sort_run(held, run, spare, half, len(order))
+    build._sort_run(held, run, spare, half, len(order))
     assert run.tolist() == order[:half] + sorted(order[half:], key=lambda index: (some[index], index))
     word = {index: int.from_bytes(some[index][:8].ljust(8, b"\0"), "big") for index in order}
     order.sort(key=lambda index: word[index])
     given_order = slots(*order)
-    kept = sort.settle_ties(held, np.array([word[index] for index in order], np.uint64), given_order, spare)
+    kept = build.settle_ties(held, np.array([word[index] for index in order], np.uint64), given_order, spare)
     last = {some[index]: index for index in expected}
     assert given_order[:kept].tolist() == list(last.values())
 
 
-@twin_of("sort.take_strings", "sort.measure_strings")
+@twin_of("build.take_strings", "build.measure_strings")
 @given(strings, st.data())
 def test_chosen_strings_are_measured_and_taken_as_a_list_joins_them(some: list[bytes], data: st.DataObject) -> None:
     order = data.draw(st.lists(st.integers(-2, len(some) - 1), max_size=9))
     chosen = [some[index] if index >= 0 else b"" for index in order]
     offsets = numbers(*[-1] * (len(order) + 1))
-    sort.measure_strings(column(*some), slots(*order), offsets)
+    build.measure_strings(column(*some), slots(*order), offsets)
     assert offsets.tolist() == [sum(map(len, chosen[:i])) for i in range(len(order) + 1)]
     out = np.zeros(offsets[-1], np.uint8)
-    sort.take_strings(column(*some), slots(*order), out, offsets)
+    build.take_strings(column(*some), slots(*order), out, offsets)
     assert out.tobytes() == b"".join(chosen)
 
 
-@twin_of("vectors.measure_lists", "vectors.take_lists")
+@twin_of("decode.measure_lists", "decode.take_lists")
 @given(st.lists(lists | st.binary(max_size=30), max_size=6), st.binary(max_size=5))
 def test_encoded_lists_are_measured_and_taken_as_their_definition_reads_them(sent: list[bytes], before: bytes) -> None:
     data = array(before + b"".join(sent))
     ends = numbers(*[len(before) + sum(map(len, sent[:i])) for i in range(len(sent) + 1)])
     counts, sizes = numbers(*[9] * len(sent)), numbers(*[9] * len(sent))
-    vectors.measure_lists(data, ends, counts, sizes)
+    decode.measure_lists(data, ends, counts, sizes)
     found = [byte_lists(one) for one in sent]
-    assert counts.tolist() == [vectors.NOT_A_LIST if some is None else len(some) for some in found]
+    assert counts.tolist() == [decode.NOT_A_LIST if some is None else len(some) for some in found]
     assert sizes.tolist() == [sum(map(len, some or [])) for some in found]
     taken = [string for some in found for string in some or []]
     out, offsets = np.zeros(sizes.sum(), np.uint8), numbers(*[-1] * (len(taken) + 1))
-    vectors.take_lists(data, ends, counts, out, offsets)
+    decode.take_lists(data, ends, counts, out, offsets)
     assert [out[a:b].tobytes() for a, b in pairwise(offsets)] == taken
 
 
-@twin_of("handover._fill_cells")
+@twin_of("packed_args._fill_cells")
 @pytest.mark.skipif(not compiling.JIT, reason="without the compiler nothing is handed over by its address")
 def test_what_is_handed_over_is_written_as_addresses_and_lengths() -> None:
     things = (array(b"abc"), 7, numbers(1, 2), -1, np.zeros((5, 24), np.int32))
     out = numbers(*[0] * 10)
-    handover._fill_cells(things, out)
+    packed_args._fill_cells(things, out)
     cells = [(it, 0) if isinstance(it, int) else (it.ctypes.data, len(it)) for it in things]
     assert out.reshape(-1, 2).tolist() == [list(cell) for cell in cells]

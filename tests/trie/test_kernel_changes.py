@@ -11,8 +11,8 @@ from naive_tables import Fork, Shape, Tip, numbered, read, reference, shape, str
 from relaycast_trie import StateVersion, blake2_256, trie_root
 from relaycast_trie.array.arena import Arena
 from relaycast_trie.kernels import memory, settle, tables, update
-from relaycast_trie.kernels import slots as slot_kernels
-from relaycast_trie.kernels.slots import (
+from relaycast_trie.kernels.tables import EXTERNAL, FRESH, SIZE, STALE, STATE
+from relaycast_trie.kernels.update import (
     FREE_BRANCHES,
     FREE_ENTRIES,
     KEYS,
@@ -25,7 +25,6 @@ from relaycast_trie.kernels.slots import (
     STALE_BRANCHES,
     STALE_ENTRIES,
 )
-from relaycast_trie.kernels.tables import EXTERNAL, FRESH, SIZE, STALE, STATE
 from strategies import Pairs, keys, pairs, prefixes, some_pairs, values
 from twins import twin_of
 
@@ -64,7 +63,7 @@ class Ledger:
         return self.next - 1
 
 
-@twin_of("slots.new_entry", "slots.new_branch", "slots.drop_entry", "slots.drop_branch", "settle._free_pending")
+@twin_of("update.new_entry", "update.new_branch", "update.drop_entry", "update.drop_branch", "settle._free_pending")
 @given(st.lists(st.tuples(st.sampled_from(["new", "drop fresh", "drop", "settle"]), st.booleans()), max_size=19))
 def test_slots_are_taken_and_given_up_as_from_lists(deeds: list[tuple[str, bool]]) -> None:
     none = array(b"")
@@ -79,18 +78,18 @@ def test_slots_are_taken_and_given_up_as_from_lists(deeds: list[tuple[str, bool]
             settle._free_pending(held)
             top.free, top.pending, top.stale, low.stale = top.free + top.pending, [], 0, 0
         elif deed == "new" and on_branch:
-            branch = slot_kernels.new_branch(branches, held)
+            branch = update.new_branch(branches, held)
             assert branch == low.take()
             assert (branches.row[branch, STATE], branches.row[branch, tables.STALE_WAYS]) == (STALE | FRESH, 0)
         elif deed == "new":
-            assert slot_kernels.new_entry(held) == top.take()
+            assert update.new_entry(held) == top.take()
         elif on_branch:
             branches.row[number, STATE] = 32 | (FRESH if deed == "drop fresh" else 0)
-            slot_kernels.drop_branch(branches, held, number)
+            update.drop_branch(branches, held, number)
             (ledger.free if deed == "drop fresh" else ledger.retired).append(number)
         else:
             entries.state[number] = 32 | (FRESH if deed == "drop fresh" else 0)
-            slot_kernels.drop_entry(entries, held, number)
+            update.drop_entry(entries, held, number)
             (ledger.pending if deed == "drop fresh" else ledger.retired).append(number)
     counters = held.counters
     assert counters[[NEXT_ENTRY, STALE_ENTRIES]].tolist() == [top.next, top.stale]
@@ -105,7 +104,7 @@ def test_slots_are_taken_and_given_up_as_from_lists(deeds: list[tuple[str, bool]
         assert listed[: counters[count]].tolist() == expected
 
 
-@twin_of("slots.store_string", "slots._copy_string")
+@twin_of("update.store_string", "update._copy_string")
 @given(st.lists(st.binary(max_size=9), min_size=1, max_size=9), st.booleans(), st.data())
 def test_strings_are_stored_and_copied_as_in_a_list(strings: list[bytes], one_width: bool, data: st.DataObject) -> None:
     strings = [it.ljust(9) for it in strings] if one_width else strings
@@ -117,15 +116,15 @@ def test_strings_are_stored_and_copied_as_in_a_list(strings: list[bytes], one_wi
     counters, end, stored = numbers(*[0] * 13), 10, dict[int, bytes]()
     for index in data.draw(st.lists(st.integers(0, count - 1), max_size=9)):
         slot = data.draw(st.integers(0, count - 1))
-        slot_kernels.store_string(target, slot, source, index, counters, end)
+        update.store_string(target, slot, source, index, counters, end)
         stored[slot] = strings[index]
         other = data.draw(st.integers(0, count - 1))
-        slot_kernels._copy_string(target, slot, other)
+        update._copy_string(target, slot, other)
         stored[other] = stored[slot]
         assert all(string(target, at) == expected for at, expected in stored.items())
 
 
-@twin_of("slots.fresh_entry")
+@twin_of("update.fresh_entry")
 @given(some_pairs, externals, st.booleans(), st.data())
 def test_an_entry_is_changed_where_nobody_else_reads_it(
     held: Pairs, external_from: int, frozen: bool, data: st.DataObject
@@ -135,7 +134,7 @@ def test_an_entry_is_changed_where_nobody_else_reads_it(
     for _ in range(3):
         entry = data.draw(st.integers(0, len(held) - 1))
         before, stale, state = told(entries, entry), int(counters[STALE_ENTRIES]), int(entries.state[entry])
-        fresh = slot_kernels.fresh_entry(entries, arena.slots, entry)
+        fresh = update.fresh_entry(entries, arena.slots, entry)
         assert (fresh == entry) == bool(state & FRESH)
         assert told(entries, fresh) == told(entries, entry) == before
         assert entries.state[fresh] == state & EXTERNAL | STALE | FRESH
@@ -151,7 +150,7 @@ def told(entries: tables.Entries, entry: int) -> tuple[object, ...]:
     return string(entries.key, entry), string(entries.value, entry), int(entries.start[entry]), hashed
 
 
-@twin_of("slots.fresh_branch")
+@twin_of("update.fresh_branch")
 @given(some_pairs, st.booleans())
 def test_a_branch_is_changed_where_nobody_else_reads_it(held: Pairs, frozen: bool) -> None:
     arena = arena_of(held, frozen=frozen)
@@ -159,7 +158,7 @@ def test_a_branch_is_changed_where_nobody_else_reads_it(held: Pairs, frozen: boo
     for branch in [-node - 1 for node, _ in numbered(arena.branches, arena.entries, arena.root) if node < 0]:
         for again in range(2):
             before, stale, state = rows[branch].tolist(), int(counters[STALE_BRANCHES]), int(rows[branch, STATE])
-            fresh = slot_kernels.fresh_branch(arena.branches, arena.slots, branch)
+            fresh = update.fresh_branch(arena.branches, arena.slots, branch)
             assert (fresh == branch) == (not frozen)
             assert rows[fresh, :STATE].tolist() == before[:STATE]
             assert rows[fresh, STATE] == STALE | FRESH

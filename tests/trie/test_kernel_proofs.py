@@ -12,8 +12,8 @@ from relaycast_trie import CodecError, CompactProof, StateVersion, StorageProof,
 from relaycast_trie.kernels import compact, decode, verify
 from relaycast_trie.kernels.build import order_by_height
 from relaycast_trie.kernels.decode import PLAN
-from relaycast_trie.kernels.lanes import new_rooms
 from relaycast_trie.kernels.memory import Bytes, Int32s
+from relaycast_trie.kernels.multibuffer_hash import new_rooms
 from relaycast_trie.scale import encode_compact
 from strategies import Pairs, pairs_with_questions, state_versions
 from twins import twin_of

@@ -12,10 +12,10 @@ from naive import nibbles
 from naive_tables import Fork, Shape, Tip, as_node, encoded, height, numbered, read, reference, shape
 from relaycast_trie import StorageProof, blake2_256, build_database
 from relaycast_trie.array.arena import Arena
-from relaycast_trie.kernels import build, distinct, encode, get, memory, seal, settle, tables
-from relaycast_trie.kernels.handover import things_in
-from relaycast_trie.kernels.lanes import new_rooms
-from relaycast_trie.kernels.slots import RETIRED_BRANCHES, RETIRED_ENTRIES
+from relaycast_trie.kernels import build, encode, get, memory, settle, tables, update
+from relaycast_trie.kernels.multibuffer_hash import new_rooms
+from relaycast_trie.kernels.packed_args import things_in
+from relaycast_trie.kernels.update import RETIRED_BRANCHES, RETIRED_ENTRIES
 from relaycast_trie.node_codec import encode_node
 from relaycast_trie.scale import encode_bytes
 from strategies import Pairs, keys, pairs, pairs_with_questions, prefixes, some_pairs
@@ -164,7 +164,7 @@ def test_marks_are_a_set(codes: list[int]) -> None:
     assert {*table.tolist()} - {0} == seen
 
 
-@twin_of("get.collect_proofs", "get.write_nodes", "distinct.drop_repeated", "distinct._hash_word")
+@twin_of("get.collect_proofs", "get.write_nodes", "get.drop_repeated", "get._hash_word")
 @given(pairs_with_questions(), st.integers(0, 1))
 def test_listed_nodes_are_those_that_the_plain_engine_records(asked: Asked, version: int) -> None:
     held, questions = asked
@@ -180,10 +180,10 @@ def test_listed_nodes_are_those_that_the_plain_engine_records(asked: Asked, vers
     written = written_nodes(arena, nodes, used, bound)
     assert [{*written[a:b]} for a, b in pairwise(node_ends)] == expected
     for node, data in zip(nodes[:used].tolist(), written, strict=True):
-        words = [distinct._hash_word(arena.entries, arena.branches, node, word) for word in range(4)]
+        words = [get._hash_word(arena.entries, arena.branches, node, word) for word in range(4)]
         assert len(data) < 32 or b"".join((word % 2**64).to_bytes(8, "big") for word in words) == blake2_256(data)
     first = [list(dict.fromkeys(written[a:b])) for a, b in pairwise(node_ends)]
-    left = distinct.drop_repeated(arena.tables, nodes, node_ends, numbers(*[0] * (4 * used + 1)))
+    left = get.drop_repeated(arena.tables, nodes, node_ends, numbers(*[0] * (4 * used + 1)))
     kept = written_nodes(arena, nodes, left, bound)
     assert [kept[a:b] for a, b in pairwise(node_ends)] == first
     small = get.collect_proofs(arena.tables, roots, strings, ends, numbers(16, 16, 16), table, nodes, node_ends)
@@ -207,7 +207,7 @@ def test_entries_are_listed_in_the_order_of_their_keys(held: Pairs) -> None:
     assert short == (-1 if len(held) > 1 else len(held))
 
 
-@twin_of("seal.hashes_of", "seal.hashed_nodes_of", "seal.copy_references")
+@twin_of("get.hashes_of", "get.hashed_nodes_of", "get.copy_references")
 @given(pairs, externals, st.data())
 def test_what_has_a_hash_of_its_own_is_told_with_it(held: Pairs, external_from: int, data: st.DataObject) -> None:
     arena, some = arena_of(held, external_from=external_from), sorted(held)
@@ -228,33 +228,33 @@ def test_what_has_a_hash_of_its_own_is_told_with_it(held: Pairs, external_from: 
     expected += [node for node in nodes if len(node) >= 32]
     entries, branches = slots(*leaves), slots(*(-node - 1 for node in forks))
     hashes = b"".join(map(blake2_256, expected))
-    assert seal.hashes_of(arena.tables, entries, branches).tobytes() == hashes
-    told, strings, offsets = seal.hashed_nodes_of(arena.tables, entries, branches, arena.longest_node)
+    assert get.hashes_of(arena.tables, entries, branches).tobytes() == hashes
+    told, strings, offsets = get.hashed_nodes_of(arena.tables, entries, branches, arena.longest_node)
     assert told.tobytes() == hashes
     assert [strings[a:b].tobytes() for a, b in pairwise(offsets)] == expected
     numbers_of = [node for node in found if data.draw(st.booleans())]
     out = array(bytes(33 * len(numbers_of) + 33))
-    seal.copy_references(arena.tables, numbers(*numbers_of, 0), out)
+    get.copy_references(arena.tables, numbers(*numbers_of, 0), out)
     slices = [out[33 * i : 33 * i + 33].tobytes() for i in range(len(numbers_of) + 1)]
     references = [encode_bytes(reference(found[node], external_from)) for node in numbers_of] + [encode_bytes(b"\x00")]
     assert all(part.startswith(one) for part, one in zip(slices, references, strict=True))
 
 
-@twin_of("seal.take_retired", "seal.slots_in_use")
+@twin_of("update.take_retired", "update.slots_in_use")
 @given(st.integers(0, 12), st.data())
 def test_slots_are_retired_and_in_use_as_lists_say(count: int, data: st.DataObject) -> None:
     free = data.draw(st.lists(st.integers(0, count - 1), unique=True) if count else st.just([]))
-    assert seal.slots_in_use(count, slots(*free)).tolist() == [slot for slot in range(count) if slot not in free]
+    assert update.slots_in_use(count, slots(*free)).tolist() == [slot for slot in range(count) if slot not in free]
     entries, branches = [*range(20, 29)], [*range(40, 49)]
     counters = numbers(*range(13))
     counters[[RETIRED_ENTRIES, RETIRED_BRANCHES]] = len(free) % 9, count % 9
-    taken = seal.take_retired(counters, slots(*entries), slots(*branches))
+    taken = update.take_retired(counters, slots(*entries), slots(*branches))
     assert [it.tolist() for it in taken] == [entries[: len(free) % 9], branches[: count % 9]]
     expected = [0 if i in (RETIRED_ENTRIES, RETIRED_BRANCHES) else i for i in range(13)]
     assert counters.tolist() == expected
 
 
-@twin_of("memory.prefetch", "encode.ask_for_children", "distinct._ask_for_hash", "settle._ask_ahead")
+@twin_of("memory.prefetch", "encode.ask_for_children", "get._ask_for_hash", "settle._ask_ahead")
 @pytest.mark.parametrize("width", [0, 5, 40])
 def test_asking_the_memory_ahead_of_time_changes_nothing(width: int) -> None:
     arena = arena_of({bytes([i, j]): bytes(width) for i in range(9) for j in range(9)})
@@ -266,7 +266,7 @@ def test_asking_the_memory_ahead_of_time_changes_nothing(width: int) -> None:
     before = [np.copy(it) for it in things_in(parts)]
     memory.prefetch(arena.entries.key.data, 10**9)
     for node in found:
-        distinct._ask_for_hash(arena.entries, arena.branches, node)
+        get._ask_for_hash(arena.entries, arena.branches, node)
         settle._ask_ahead(arena.entries, arena.branches, arena.work, 0, len(found))
         if node < 0:
             encode.ask_for_children(arena.entries, arena.branches, -node - 1)

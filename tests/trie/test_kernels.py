@@ -128,11 +128,11 @@ def kernel_names() -> set[str]:
 EXERCISE = str(ROOT / "tests" / "kernel_exercise.py")
 
 COMPILED_ALONE = {
-    "lanes._hash_short",
-    "gather._gather",
-    "handover._fill_cells",
-    "scatter._scatter",
-    "scatter.put_string",
+    "multibuffer_hash._hash_short",
+    "python_lists._gather",
+    "packed_args._fill_cells",
+    "python_lists._scatter",
+    "python_lists.put_string",
     *(f"at_once.{name}_at_once" for name in ("decode", "get", "prove", "root", "verify")),
     "at_once._largest",
     "at_once._put_values",

@@ -15,7 +15,7 @@ from llvmlite import binding
 from searches import QUICK
 
 ROOT = Path(__file__).parents[2]
-SUITES = ("test_blake2b_lanes.py", "test_lanes.py", "test_array_trie.py", "test_array_rows.py", "test_roots.py")
+SUITES = ("test_multibuffer_hash.py", "test_array_trie.py", "test_array_rows.py", "test_roots.py")
 
 AVX2 = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": "+avx,+avx2,+bmi,+bmi2"}
 NO_VECTORS = {"NUMBA_CPU_NAME": "generic"}
@@ -56,7 +56,7 @@ def test_the_rounds_stay_in_registers_that_are_there(
 ) -> None:
     script = (
         "import numpy as np\n"
-        "from relaycast_trie.kernels.blake2b import ROWS, LANES, Rooms, mix\n"
+        "from relaycast_trie.kernels.multibuffer_hash import ROWS, LANES, Rooms, mix\n"
         "assert LANES == 4\n"
         "mix(Rooms(np.zeros(ROWS, np.uint64), np.zeros(128 * LANES, np.uint8), 128), 1)\n"
         "print(next(iter(mix.inspect_asm().values())))\n"

@@ -4,12 +4,10 @@
 ``ArrayTrie`` does the same in compiled batches; it is loaded when it is first asked for.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
-from relaycast_trie.dispatch import attach, trie_root
-from relaycast_trie.engine import ENGINES, Engine
+from relaycast_trie.engine import ENGINES, Engine, array_engine, trie_root
 from relaycast_trie.exceptions import (
     CodecError,
     DuplicateNode,
@@ -48,14 +46,11 @@ from relaycast_trie.plain.trie_db_mut import TrieDBMut
 from relaycast_trie.plain.witness import witness
 from relaycast_trie.proofs.compact_proof import CompactProof
 from relaycast_trie.proofs.statement_proof import generate_proof, verify_proof
-from relaycast_trie.proofs.storage_proof import StorageProof
-from relaycast_trie.proofs.verify import VerifiedProof, verify_nodes
+from relaycast_trie.proofs.storage_proof import StorageProof, VerifiedProof, verify_nodes
 
 if TYPE_CHECKING:
     from relaycast_trie.array.array_trie import ArrayTrie
     from relaycast_trie.array.warm_up import warm_up
-
-attach()
 
 _COMPILED = {"ArrayTrie": "array_trie", "warm_up": "warm_up"}
 """What loads the compiler, by the module that it is in."""
@@ -63,7 +58,7 @@ _COMPILED = {"ArrayTrie": "array_trie", "warm_up": "warm_up"}
 
 def __getattr__(name: str) -> Any:
     if name in _COMPILED:
-        return getattr(import_module(f"relaycast_trie.array.{_COMPILED[name]}"), name)
+        return getattr(array_engine(_COMPILED[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

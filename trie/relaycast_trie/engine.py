@@ -1,16 +1,20 @@
 """Which engine suits how much work: plain Python for little, compiled kernels for much. Both return the same bytes.
 
-This module imports neither engine. ``dispatch`` stands on both and asks here.
+The array engine, and with it numpy and the compiler, is imported by the call that needs it (``array_engine``).
 """
 
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.plain.build import Pairs, build_root
 
 Engine = Literal["auto", "plain", "array"]
 ENGINES: tuple[Engine, ...] = ("auto", "plain", "array")
@@ -38,7 +42,7 @@ PACKAGE = "relaycast_trie.kernels"
 
 BUILDS, CHANGES, VERIFIES = "encode.refer_to_branches", "settle.change", "verify.verify_proofs"
 ROOTS, READS = "at_once.root_at_once", "at_once.verify_at_once"
-DECODES, ENCODES = "at_once.decode_at_once", "vectors.write_list"
+DECODES, ENCODES = "at_once.decode_at_once", "decode.write_list"
 """For each kind of work, the kernel that contains most others that the work needs, by module and name."""
 
 CROSSOVERS = {BUILDS: 10, CHANGES: 500, VERIFIES: 8, ROOTS: 2, READS: 4, DECODES: 500, ENCODES: 64}
@@ -169,3 +173,26 @@ def takes_array(engine: Engine, size: int, *, work: str = BUILDS) -> bool:
     if kernels_are_loaded(work):
         return size >= CROSSOVERS[work]
     return size >= (ARRAY_FROM if kernels_are_compiled(work) else array_from_uncompiled())
+
+
+@cache
+def array_engine(module: str) -> Any:
+    """Return a module of the array engine: by its name, as it imports those that ask for it."""
+    return import_module(f"relaycast_trie.array.{module}")
+
+
+def trie_root(pairs: Pairs, *, state_version: StateVersion = StateVersion.V1, engine: Engine = "auto") -> bytes:
+    """Return the Blake2b-256 root of the trie that holds ``pairs``; if a key repeats, its last value wins."""
+    state_version = StateVersion(state_version)
+    known = pairs if isinstance(pairs, Mapping) else dict(pairs)
+    if takes_array(engine, len(known)) or (engine == "auto" and pays_in_arrays(ROOTS, len(known))):
+        root: bytes = array_engine("array_trie").root_of(known, state_version)
+        return root
+    return build_root(known, state_version=state_version)
+
+
+def warm_up_for(engine: Engine) -> None:
+    """Load the kernels if ``engine`` is ``"array"``; kernels that no earlier run has compiled are compiled."""
+    check_engine(engine)
+    if engine == "array":
+        array_engine("warm_up").warm_up()

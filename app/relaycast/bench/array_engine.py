@@ -6,9 +6,8 @@ from relaycast.bench import user_paths
 from relaycast.bench.sheet import Sheet, blocks_of, random_rows
 from relaycast.bench.yardstick import timed
 from relaycast_trie import ArrayTrie, StorageProof
-from relaycast_trie.array.array_proofs import verify_many
-from relaycast_trie.array.compact import decode_compact, encode_compact
-from relaycast_trie.kernels.blake2b import BLOCK
+from relaycast_trie.array.array_proofs import decode_compact, encode_compact, verify_many
+from relaycast_trie.kernels.multibuffer_hash import BLOCK
 
 NAME = "array"
 MOST_KEYS = 100_000_000

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from relaycast.bench.peer import figure
 from relaycast.bench.yardstick import Yardstick
-from relaycast_trie.kernels.blake2b import BLOCK
+from relaycast_trie.kernels.multibuffer_hash import BLOCK
 
 Rows = npt.NDArray[np.uint8]
 Path = Literal["user", "kernel"]

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from relaycast_trie.kernels.blake2b import BLOCK, LANES
-from relaycast_trie.kernels.lanes import hash_messages, new_rooms
+from relaycast_trie.kernels.multibuffer_hash import BLOCK, LANES, hash_messages, new_rooms
 
 
 def timed(work: Callable[[], Any], *, budget: float = 0.6, least: int = 3) -> float:

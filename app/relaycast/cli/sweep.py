@@ -103,7 +103,7 @@ def _refuse_beside_local(options: dict[str, object]) -> None:
 def _processes(workers: int, trie_engine: "Engine") -> "Iterator[tuple[Runner, Progress]]":
     from relaycast.cli.tables.bars import stage_progress  # noqa: PLC0415
     from relaycast.simulation.sweep_runs import in_processes  # noqa: PLC0415
-    from relaycast_trie.dispatch import warm_up_for  # noqa: PLC0415
+    from relaycast_trie.engine import warm_up_for  # noqa: PLC0415
 
     warm_up_for(trie_engine)  # before any worker looks for compiled kernels
     with stage_progress() as progress:

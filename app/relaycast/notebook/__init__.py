@@ -22,7 +22,7 @@ CARDS = {
     "relaycast_trie.array.array_trie.ArrayTrie": "tries.array_trie_card",
     "relaycast_trie.proofs.storage_proof.StorageProof": "tries.storage_proof_card",
     "relaycast_trie.proofs.compact_proof.CompactProof": "tries.compact_proof_card",
-    "relaycast_trie.proofs.verify.VerifiedProof": "tries.verified_proof_card",
+    "relaycast_trie.proofs.storage_proof.VerifiedProof": "tries.verified_proof_card",
     "relaycast_collator.relay_chain.RelayBlock": "chains.relay_block_card",
     "relaycast_collator.parachain.ParachainBlock": "chains.parachain_block_card",
     "relaycast_collator.chains.ChainSimulator": "chains.chains_card",

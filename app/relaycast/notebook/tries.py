@@ -12,8 +12,7 @@ from relaycast_trie.node_codec import EMPTY_ROOT, decode_node, encode_node
 from relaycast_trie.plain.trie_db import TrieDB
 from relaycast_trie.plain.trie_db_mut import TrieDBMut
 from relaycast_trie.proofs.compact_proof import CompactProof
-from relaycast_trie.proofs.storage_proof import StorageProof
-from relaycast_trie.proofs.verify import VerifiedProof
+from relaycast_trie.proofs.storage_proof import StorageProof, VerifiedProof
 
 if TYPE_CHECKING:
     from relaycast_trie.array.array_trie import ArrayTrie

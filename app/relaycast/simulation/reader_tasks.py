@@ -26,8 +26,7 @@ from relaycast_ledger.run_statistics import RunStatistics
 from relaycast_ledger.segments.simulated import Progress, Unseen
 from relaycast_spark.session import require_spark, spark_session
 from relaycast_spark.task_gang import gang_of
-from relaycast_trie.dispatch import warm_up_for
-from relaycast_trie.engine import Engine
+from relaycast_trie.engine import Engine, warm_up_for
 from relaycast_xcm import ParaId
 
 if TYPE_CHECKING:

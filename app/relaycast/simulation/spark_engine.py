@@ -24,8 +24,7 @@ from relaycast_ledger.segments.simulated import Progress, Unseen
 from relaycast_ledger.segments.work_folder import WorkFolder
 from relaycast_spark.session import SessionSettings, require_spark, spark_session
 from relaycast_spark.tables import REPLAYED as REPLAYED_ROWS
-from relaycast_trie.dispatch import warm_up_for
-from relaycast_trie.engine import Engine
+from relaycast_trie.engine import Engine, warm_up_for
 
 if TYPE_CHECKING:
     from relaycast_spark.pipeline import BatchRun

@@ -22,8 +22,7 @@ from relaycast.scenario.policy_choice import described, with_overrides
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
 from relaycast.scenario.settings import with_settings
 from relaycast.simulation.simulation import Simulation
-from relaycast_trie.dispatch import warm_up_for
-from relaycast_trie.engine import Engine
+from relaycast_trie.engine import Engine, warm_up_for
 
 MAX_CELLS = 100_000
 

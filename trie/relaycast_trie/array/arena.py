@@ -1,44 +1,31 @@
 """A trie's tables and what is free in them: built whole from sorted keys, changed in place or by fresh copies.
 
-The tables belong to one ``Arena``; several versions of a trie can share it, each with a root node of its own.
+The tables belong to one ``Arena``; several versions of a trie can share it, each with a root node of its own. Proofs
+are written from the tables, many in one call.
 """
 
 import hashlib
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from relaycast_trie.array.arena_room import (
-    lengthened_entries,
-    lengthened_slots,
-    no_slots,
-    no_work,
-    resized,
-    resized_branches,
-    with_room_for,
-)
+from relaycast_trie.array.array_proofs import ArrayProof
 from relaycast_trie.array.columns import MAX_KEY_BYTES, longest, spread_out
-from relaycast_trie.kernels.build import UNSORTED, build_branches, order_by_height
+from relaycast_trie.kernels import at_once
+from relaycast_trie.kernels.build import UNSORTED, build_branches, order_by_height, take_strings
 from relaycast_trie.kernels.encode import BRANCH_BYTES, refer_to_branches, refer_to_entries
-from relaycast_trie.kernels.get import GROUP, list_entries
-from relaycast_trie.kernels.handover import hand_over, things_in
-from relaycast_trie.kernels.seal import slots_in_use, take_retired
-from relaycast_trie.kernels.settle import ALONE, REFUSED, change
-from relaycast_trie.kernels.slots import (
-    FREE_BRANCHES,
-    FREE_ENTRIES,
-    KEY_END,
-    KEYS,
-    NEXT_BRANCH,
-    NEXT_ENTRY,
-    ROOT,
-    STALE_BRANCHES,
-    STALE_ENTRIES,
-    VALUE_END,
+from relaycast_trie.kernels.get import (
+    GROUP,
+    collect_proofs,
+    drop_repeated,
+    list_entries,
+    write_nodes,
 )
-from relaycast_trie.kernels.sort import take_strings
+from relaycast_trie.kernels.multibuffer_hash import BLOCK, LANES, ROWS, Rooms
+from relaycast_trie.kernels.packed_args import hand_over, things_in
+from relaycast_trie.kernels.settle import ALONE, REFUSED, change
 from relaycast_trie.kernels.tables import (
     FRESH,
     NO_START,
@@ -53,10 +40,26 @@ from relaycast_trie.kernels.tables import (
     Tables,
     Work,
 )
-from relaycast_trie.kernels.update import put_entries, remove_entries
+from relaycast_trie.kernels.update import (
+    COUNTERS,
+    FREE_BRANCHES,
+    FREE_ENTRIES,
+    KEY_END,
+    KEYS,
+    NEXT_BRANCH,
+    NEXT_ENTRY,
+    ROOT,
+    STALE_BRANCHES,
+    STALE_ENTRIES,
+    VALUE_END,
+    put_entries,
+    remove_entries,
+    slots_in_use,
+    take_retired,
+)
 
 Slots32 = npt.NDArray[np.int32]
-Roots = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int64]
 Changed = tuple[Slots32, Slots32]
 """Entries and branches."""
 
@@ -67,6 +70,15 @@ NO_ROWS = np.empty((0, 0), np.uint8)
 FEW = 1_024
 """Stale nodes that there is always room to work on."""
 UINT8 = np.dtype(np.uint8)
+
+NODES_A_KEY = 8
+"""Hashed nodes of a key for which there is room at first."""
+
+FEW_KEYS = 64
+"""Keys up to which a proof is made in one call."""
+
+NODES_A_CALL = 256
+"""Nodes that are written at a time where only their places are known: room is made for as many of the longest."""
 
 
 class UnsortedError(ValueError):
@@ -97,7 +109,7 @@ class Arena:
     longest_value: int
     external: bool
     """Whether there is room for the hashes of external values."""
-    top: Roots = field(init=False)
+    top: Numbers = field(init=False)
     """The root of the only trie, where the kernels write it."""
     work: Work = field(init=False)
     """Room for kernels to work in, from the moment on when ``tables`` are handed over."""
@@ -179,7 +191,7 @@ class Arena:
         """Keys of the newest version."""
         return int(self.slots.counters[KEYS])
 
-    def put(self, roots: Roots, keys: Column, values: Column, ends: Roots, *, external_from: int) -> None:
+    def put(self, roots: Numbers, keys: Column, values: Column, ends: Numbers, *, external_from: int) -> None:
         """Give keys their values, those up to ``ends[t]`` in the trie ``roots[t]``; references wait for ``settle``."""
         count = int(ends[-1])
         self.hashed = False
@@ -191,7 +203,7 @@ class Arena:
             if done < count:
                 self._grow(count - done)
 
-    def remove(self, roots: Roots, keys: Column, ends: Roots) -> None:
+    def remove(self, roots: Numbers, keys: Column, ends: Numbers) -> None:
         """Remove those keys that are there, shared out as in ``put``; references wait for ``settle``."""
         self._own()
         self.hashed = False
@@ -226,7 +238,7 @@ class Arena:
         self.settled_fresh |= self.hashed
         return bool(done != REFUSED)
 
-    def settle(self, roots: Roots, *, for_good: bool = False) -> Slots32:
+    def settle(self, roots: Numbers, *, for_good: bool = False) -> Slots32:
         """Compute the references of all that has changed below ``roots``; return what was hashed, as ``Work`` lists it.
 
         ``for_good``: later writes copy it.
@@ -252,7 +264,7 @@ class Arena:
         leaves = settled[(settled > 0) & (settled < ALONE)] - 1
         return np.concatenate((leaves, values)), -settled[settled < 0] - 1
 
-    def freeze(self, roots: Roots) -> tuple[Slots32, "Retired"]:
+    def freeze(self, roots: Numbers) -> tuple[Slots32, "Retired"]:
         """Let nothing change in place from now on; return what was hashed, and the slots that are superfluous."""
         settled = self.settle(roots, for_good=True)
         if self.settled_fresh:
@@ -367,7 +379,7 @@ class Arena:
         rows = len(self.branches.row)
         more_rows = rows + max(more + 4 * self.longest_key, rows // 8, 64)
         self.entries = lengthened_entries(self.entries, wanted, external=self.external)
-        self.branches = resized_branches(self.branches, more_rows)
+        self.branches = Branches(resized(self.branches.row, more_rows), resized(self.branches.ref, more_rows * REF))
         self.slots = lengthened_slots(self.slots, wanted, more_rows)
         self._hand_over()
 
@@ -398,3 +410,173 @@ class Arena:
         """Bytes of all tables, and of the room to work in."""
         parts = Parts(self.entries, self.branches, self.slots, no_work() if self.handed is None else self.work)
         return sum(thing.nbytes for thing in things_in(parts) if isinstance(thing, np.ndarray))
+
+
+class ProofColumns(NamedTuple):
+    """Many proofs: all nodes one after another, the offsets of nodes in the data, and where each proof's nodes end.
+
+    The nodes of proof ``p`` are those from ``ends[p]`` to ``ends[p + 1]``.
+    """
+
+    data: npt.NDArray[np.uint8]
+    offsets: Numbers
+    ends: Numbers
+
+    def proofs(self) -> list[ArrayProof]:
+        """Return the proofs one by one; they share the data."""
+        ends = self.ends.tolist()
+        starts = self.offsets[self.ends].tolist()
+        return [
+            ArrayProof.of_arrays(
+                self.data[starts[proof] : starts[proof + 1]],
+                self.offsets[ends[proof] : ends[proof + 1] + 1] - starts[proof],
+            )
+            for proof in range(len(ends) - 1)
+        ]
+
+
+def prove_few(arena: Arena, root: int, keys: list[bytes]) -> ArrayProof | None:
+    """Return in one call what reading ``keys`` below the node ``root`` touches; ``None`` where ``prove_columns`` can.
+
+    References are settled.
+    """
+    if root == 0:
+        return None
+    count, data, offsets = at_once.prove_at_once(arena.tables, root, arena.longest_node, id(keys), id(bytes))
+    return ArrayProof.of_arrays(data, offsets) if count >= 0 else None
+
+
+class ProofPlaces(NamedTuple):
+    """Many proofs as places of a trie: those of proof ``p`` go from ``ends[p]`` to ``ends[p + 1]``."""
+
+    places: Numbers
+    ends: Numbers
+
+
+def prove_columns(arena: Arena, roots: Numbers, keys: Column, ends: Numbers, *, distinct: bool = False) -> ProofColumns:
+    """Return what reading the keys from ``ends[p]`` to ``ends[p + 1]`` below the node ``roots[p]`` touches.
+
+    References are settled. Keys with equal values may have equal nodes, of which ``distinct`` keeps one. Of the empty
+    trie, the root 0, anything that is read touches the empty node.
+    """
+    if _are_empty(roots):
+        nodes = (ends[1:] > ends[:-1]).astype(np.int64)
+        count = int(nodes.sum())
+        return ProofColumns(np.zeros(count, np.uint8), np.arange(count + 1), np.append(0, np.cumsum(nodes)))
+    nodes, node_ends, bound = _places(arena, roots, keys, ends, distinct)
+    data, offsets = np.empty(bound + arena.longest_node, np.uint8), np.empty(len(nodes) + 1, np.int64)
+    write_nodes(arena.tables, nodes, len(nodes), data, offsets)
+    return ProofColumns(data[: int(offsets[-1])], offsets, node_ends)
+
+
+def prove_places(arena: Arena, roots: Numbers, keys: Column, ends: Numbers) -> ProofPlaces:
+    """Return where the nodes of ``prove_columns`` stand, each node once in a proof; the empty node stands at 0."""
+    if _are_empty(roots):
+        counts = (ends[1:] > ends[:-1]).astype(np.int64)
+        return ProofPlaces(np.zeros(int(counts.sum()), np.int64), np.append(0, np.cumsum(counts)))
+    nodes, node_ends, _ = _places(arena, roots, keys, ends, distinct=True)
+    return ProofPlaces(nodes.copy(), node_ends)
+
+
+def nodes_at(arena: Arena, places: Numbers) -> tuple[npt.NDArray[np.uint8], Numbers]:
+    """Return the nodes at these places one after another, and their offsets; places are as ``prove_places`` has them.
+
+    INVARIANT: every place was returned for this arena as it is; the kernel reads whatever it is told to.
+    """
+    if arena.root == 0:
+        return np.zeros(len(places), np.uint8), np.arange(len(places) + 1)
+    parts, sizes = [np.zeros(0, np.uint8)], [np.zeros(1, np.int64)]
+    for first in range(0, len(places), NODES_A_CALL):
+        some = places[first : first + NODES_A_CALL]
+        data, offsets = np.empty((len(some) + 1) * arena.longest_node, np.uint8), np.empty(len(some) + 1, np.int64)
+        write_nodes(arena.tables, some, len(some), data, offsets)
+        parts.append(data[: int(offsets[-1])].copy())
+        sizes.append(np.diff(offsets))
+    return np.concatenate(parts), np.cumsum(np.concatenate(sizes))
+
+
+def _are_empty(roots: Numbers) -> bool:
+    empty = roots == 0
+    if empty.any() and not empty.all():
+        raise ValueError("proofs of empty tries and of others are not made together")
+    return bool(empty.any())
+
+
+def _places(arena: Arena, roots: Numbers, keys: Column, ends: Numbers, distinct: bool) -> tuple[Numbers, Numbers, int]:
+    """Return where nodes stand, where those of each proof end, and how many bytes they have at most."""
+    room, bound = NODES_A_KEY, -1
+    while bound < 0:
+        rooms = _powers_of_two(room * (ends[1:] - ends[:-1]) + 2 * GROUP)
+        nodes = np.empty(int(rooms.sum()), np.int64)
+        table = np.empty(2 * int(rooms.max(initial=0)), np.int64)
+        node_ends = np.empty(len(ends), np.int64)
+        bound = collect_proofs(arena.tables, roots, tuple(keys), ends, rooms, table, nodes, node_ends)
+        room *= 4
+    used = drop_repeated(arena.tables, nodes, node_ends, table) if distinct else int(node_ends[-1])
+    return nodes[:used], node_ends, bound
+
+
+def _powers_of_two(least: Numbers) -> Numbers:
+    """Return the powers of two that are at least so much; for numbers from 2 to 2^53."""
+    return np.left_shift(1, np.frexp(least - 1)[1].astype(np.int64))
+
+
+def resized(table: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """Return a table with another length, in place where the memory allows; new items are zero."""
+    if not table.flags.owndata:
+        table = table.copy()
+    table.resize((size, *table.shape[1:]), refcheck=False)
+    return table
+
+
+def lengthened_entries(entries: Entries, count: int, *, external: bool) -> Entries:
+    """Return the table of entries with another length, with hashes of values only where some are ``external``."""
+    return Entries(
+        _lengthened(entries.key, count),
+        _lengthened(entries.value, count),
+        resized(entries.value_hash, 32 * count if external else 0),
+        resized(entries.start, count),
+        resized(entries.ref, REF * count),
+        resized(entries.state, count),
+    )
+
+
+def lengthened_slots(slots: Slots, entries: int, branches: int) -> Slots:
+    """Return the lists of slots for tables with this number of ``entries`` and ``branches``."""
+    return Slots(
+        slots.counters,
+        resized(slots.free_entries, entries),
+        resized(slots.pending_entries, entries),
+        resized(slots.free_branches, branches),
+        resized(slots.retired_entries, entries),
+        resized(slots.retired_branches, branches),
+    )
+
+
+def no_slots() -> Slots:
+    """Return counters at zero, and empty lists."""
+    return Slots(np.zeros(COUNTERS, np.int64), *(np.empty(0, np.int32) for _ in range(5)))
+
+
+def no_work() -> Work:
+    """Return no room to work in."""
+    lists = np.empty((4, 0), np.int32)
+    rooms = Rooms(np.zeros(ROWS, np.uint64), np.zeros(0, np.uint8), 0)
+    return Work(lists[0], lists[1], lists[2], lists[3], rooms, np.empty(0, np.int64), np.zeros(32, np.uint8))
+
+
+def with_room_for(work: Work, nodes: int, *, node_bytes: int, places: int) -> Work:
+    """Return room to settle ``nodes`` nodes of at most ``node_bytes``, and for paths of ``places`` branches or more."""
+    if len(work.stale) != nodes:
+        stale, above, waiting, queue = np.empty((4, nodes), np.int32)
+        work = work._replace(stale=stale, above=above, waiting=waiting, queue=queue)
+    stride = -(-(node_bytes + BLOCK) // BLOCK) * BLOCK
+    if work.rooms.stride < stride:
+        work = work._replace(rooms=Rooms(work.rooms.words, np.zeros(LANES * stride, np.uint8), stride))
+    return work if len(work.path) >= places else work._replace(path=np.empty(places, np.int64))
+
+
+def _lengthened(column: Column, count: int) -> Column:
+    if column.width >= 0:
+        return column._replace(data=resized(column.data, count * column.width))
+    return column._replace(at=resized(column.at, count), size=resized(column.size, count))

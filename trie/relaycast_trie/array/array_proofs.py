@@ -1,7 +1,8 @@
-"""Proofs in arrays: made without a Python object a node, and verified many in one call.
+"""Proofs in arrays, without a Python object a node: decoded, encoded and verified, one or many in a call.
 
-An ``ArrayProof`` is a ``StorageProof`` whose set of nodes is made when somebody asks for it. A proof that the kernels
-cannot follow goes to the plain verifier, which says what is wrong with it.
+An ``ArrayProof`` is a ``StorageProof`` whose set of nodes is made on first use. Columns hold many proofs as tables do:
+all nodes one after another, all keys too, and ends that say what belongs to which proof.
+Law: what a kernel does not accept goes to the plain engine, which says what is wrong with it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -12,16 +13,50 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relaycast_trie.array.columns import column_of_list, strings_in, strings_together
-from relaycast_trie.exceptions import ProofError
-from relaycast_trie.kernels.scatter import scattered
+from relaycast_trie.array.columns import (
+    MAX_KEY_BYTES,
+    ascending,
+    column_of,
+    column_of_list,
+    spread_out,
+    strings_in,
+    strings_together,
+)
+from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
+from relaycast_trie.exceptions import ProofError, RootMismatch
+from relaycast_trie.kernels import at_once
+from relaycast_trie.kernels.build import order_by_height
+from relaycast_trie.kernels.compact import decode_levels, encode_walk, leads_to_prefix, link_children, plan_compact
+from relaycast_trie.kernels.decode import LENGTH_BYTES, NOT_A_LIST, PLAN, measure_lists, take_lists, write_list
+from relaycast_trie.kernels.multibuffer_hash import new_rooms
+from relaycast_trie.kernels.python_lists import NOT_BYTES, gathered, scattered
 from relaycast_trie.kernels.tables import Column
-from relaycast_trie.kernels.verify import HOLDS, UNUSED, hash_strings, room_to_walk, verify_proofs
-from relaycast_trie.proofs.storage_proof import StorageProof, first_repeated
-from relaycast_trie.proofs.verify import VerifiedProof
+from relaycast_trie.kernels.verify import (
+    ABSENT,
+    FAILS,
+    HOLDS,
+    TWIN,
+    UNUSED,
+    fill_table,
+    hash_strings,
+    look_up,
+    room_to_walk,
+    verify_proofs,
+)
+from relaycast_trie.proofs.compact_proof import CompactProof
+from relaycast_trie.proofs.storage_proof import StorageProof, VerifiedProof, first_repeated, verdict
 
 Bytes = npt.NDArray[np.uint8]
 Offsets = npt.NDArray[np.int64]
+Strings = tuple[Bytes, npt.NDArray[Any]]
+"""All strings one after another, and the offsets where each starts and the last one ends."""
+
+NO_BYTES, NO_OFFSETS = np.empty(0, np.uint8), np.empty(0, np.int64)
+
+MOST_AT_ONCE = 10_000
+"""Nodes of a proof that is verified in one call, which keeps the interpreter's lock for less than a thread's turn."""
+
+_PREFIX = np.frombuffer(bytearray(CHILD_STORAGE_PREFIX), np.uint8)
 
 
 class ArrayProof(StorageProof):
@@ -31,9 +66,7 @@ class ArrayProof(StorageProof):
 
     def __init__(self, nodes: Iterable[bytes] = ()) -> None:
         data, offsets, _, _ = strings_together(nodes)
-        self.arrays = data, offsets
-        self._as_given = False
-        self._set = self._recorded = self._repeated = None
+        self._keep(data, offsets, as_given=False)
 
     @classmethod
     def of_arrays(cls, data: Bytes, offsets: Offsets, *, as_given: bool = False) -> "ArrayProof":
@@ -42,10 +75,13 @@ class ArrayProof(StorageProof):
         Nodes ``as_given`` come from somebody who is to give each once; others are equal where a trie has equal nodes.
         """
         proof = cls.__new__(cls)
-        proof.arrays = data, offsets
-        proof._as_given = as_given
-        proof._set = proof._recorded = proof._repeated = None
+        proof._keep(data, offsets, as_given=as_given)
         return proof
+
+    def _keep(self, data: Bytes, offsets: Offsets, *, as_given: bool) -> None:
+        self.arrays = data, offsets
+        self._as_given = as_given
+        self._set = self._recorded = self._repeated = None
 
     @property
     def nodes(self) -> frozenset[bytes]:
@@ -70,6 +106,76 @@ class ArrayProof(StorageProof):
         return super().__reduce__() if self._as_given else (ArrayProof.of_arrays, self.arrays)
 
 
+def decode_one(data: bytes) -> StorageProof | None:
+    """Return the proof that SCALE bytes hold, ``None`` for anything else."""
+    if not at_once.AT_ONCE:
+        return None
+    count, strings, offsets = at_once.decode_at_once(id(data), id(bytes))
+    return None if count < 0 else ArrayProof.of_arrays(strings, offsets, as_given=True)
+
+
+def encode_one(proof: StorageProof) -> bytes | None:
+    """Return the SCALE bytes of a proof; ``None`` where a node has 2 GiB and more."""
+    if isinstance(proof, ArrayProof):
+        data, offsets = proof.arrays
+        sizes = np.diff(offsets).astype(np.int32)
+    else:
+        data, offsets, sizes, width = gathered(list(proof.nodes))
+        if width == NOT_BYTES:
+            return None
+    column = Column(data, offsets[:-1], sizes, -1)
+    out = np.empty(len(data) + LENGTH_BYTES * (len(sizes) + 1), np.uint8)
+    return out[: write_list(column, ascending(column, len(sizes)), out)].tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedProofs:
+    """The nodes of many proofs as ``verify_columns`` takes them; those that are ``spoiled`` do not decode: no nodes."""
+
+    nodes: Strings
+    node_ends: Offsets
+    spoiled: npt.NDArray[np.bool_]
+
+
+def decode_proofs(data: Bytes, ends: npt.NDArray[Any]) -> DecodedProofs:
+    """Decode proof ``p``, SCALE ``Vec<Vec<u8>>`` from ``ends[p]`` to ``ends[p + 1]``, for each ``p``.
+
+    Nodes stay in their order, and come as often as they do. What ``StorageProof.decode`` refuses is spoiled.
+    """
+    column, count = column_of((data, ends), "proofs")
+    places = np.append(column.at[:count], ends[-1:]).astype(np.int64)
+    counts, sizes = np.empty(count, np.int64), np.empty(count, np.int64)
+    measure_lists(column.data, places, counts, sizes)
+    spoiled = counts == NOT_A_LIST
+    node_ends = np.concatenate(([0], np.cumsum(np.maximum(counts, 0))))
+    strings, offsets = np.empty(int(sizes.sum()), np.uint8), np.empty(int(node_ends[-1]) + 1, np.int64)
+    take_lists(column.data, places, counts, strings, offsets)
+    return DecodedProofs((strings, offsets), node_ends, spoiled)
+
+
+def verify_one(proof: StorageProof, root: bytes, keys: list[bytes], *, strict: bool = False) -> VerifiedProof:
+    """Return what ``proof`` proves; raises as ``StorageProof.verify`` does."""
+    if len(root) != 32 or not at_once.AT_ONCE or proof.most_nodes > MOST_AT_ONCE:
+        (found,) = verify_many([root], [proof], [keys], strict=strict)
+        if isinstance(found, ProofError):
+            raise found
+        return found
+    values: list[bytes | None] = [None] * len(keys)
+    asked = [*keys, root]
+    if isinstance(proof, ArrayProof):
+        answer = at_once.verify_at_once(0, *proof.arrays, id(asked), id(bytes), id(values))
+    else:
+        nodes = list(proof.nodes)
+        answer = at_once.verify_at_once(id(nodes), NO_BYTES, NO_OFFSETS, id(asked), id(bytes), id(values))
+    if answer == at_once.NO_MEMORY:
+        raise MemoryError("no memory for the values of a proof")
+    if answer in (FAILS, NOT_BYTES) or (strict and answer % at_once.TWINS == UNUSED):
+        return proof.verify_plainly(root, keys, strict=strict)
+    if strict:
+        proof.refuse_duplicates()
+    return VerifiedProof(root, dict(zip(keys, values, strict=True)))
+
+
 @dataclass(frozen=True, slots=True)
 class _Values:
     """The values of keys, cut out of the nodes of a proof when the first of them is asked for."""
@@ -90,32 +196,65 @@ def verify_many(
     *,
     strict: bool = False,
 ) -> list[VerifiedProof | ProofError]:
-    """Check many proofs in one call: the values that each proves, or the error that it gives.
-
-    The errors are those of ``StorageProof.verify``: a proof that does not hold is handed to it.
-    """
+    """Check many proofs in one call: the values that each proves, or the error that ``StorageProof.verify`` raises."""
     given = list(proofs)
     wanted = [list(some) for some in keys]
     expected = [bytes(root) for root in roots]
     if not len(given) == len(wanted) == len(expected):
         raise ValueError(f"{len(expected)} roots, {len(given)} proofs and {len(wanted)} lists of keys")
     for root in expected:
-        if len(root) != 32:
-            raise ValueError(f"a root has 32 bytes, got {len(root)}")
-    walked = _walk_all(expected, given, wanted)
+        _check_root(root)
+    walked = _walk_lists(expected, given, wanted)
     results: list[VerifiedProof | ProofError] = []
-    for number, (root, proof, some) in enumerate(zip(expected, given, wanted, strict=True)):
-        status = walked.status[number]
-        if status == HOLDS or (status == UNUSED and not strict):
+    statuses = zip(walked.status.tolist(), expected, given, wanted, strict=True)
+    for number, (status, root, proof, some) in enumerate(statuses):
+        holds = status == HOLDS or (status == UNUSED and not strict)
+        if holds and not (strict and proof.repeated is not None):
             places = walked.values[3 * walked.key_ends[number] : 3 * walked.key_ends[number + 1]]
             results.append(VerifiedProof(root, _Values(walked.nodes.data, some, places)))
         else:
-            results.append(_verify_plainly(proof, root, some, strict))
-    if strict:
-        for number, proof in enumerate(given):
-            if proof.repeated is not None:
-                results[number] = _verify_plainly(proof, expected[number], wanted[number], strict)
+            results.append(verdict(proof.verify_plainly, root, some, strict=strict))
     return results
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What became of many proofs: how many keys of each are ``present``, and the error of each that fails."""
+
+    present: Offsets
+    errors: dict[int, ProofError]
+
+
+def verify_columns(
+    roots: Bytes, nodes: Strings, node_ends: Offsets, keys: Strings, key_ends: Offsets, *, strict: bool = False
+) -> Verdicts:
+    """Verify proof ``p`` for each ``p``: nodes and keys from ``*_ends[p]`` to ``*_ends[p + 1]`` under ``roots[p]``.
+
+    ``roots`` is a matrix with 32 bytes a row. The errors are those of ``StorageProof.verify``. Only a proof that does
+    not hold becomes an object.
+    """
+    if roots.ndim != 2 or roots.shape[1] != 32:
+        raise ValueError(f"roots are a matrix with 32 bytes a row, got the shape {roots.shape}")
+    node_column, node_count = column_of(nodes, "nodes")
+    key_column, key_count = column_of(keys, "keys")
+    _check_ends(node_ends, len(roots), node_count, "nodes")
+    _check_ends(key_ends, len(roots), key_count, "keys")
+    node_column, key_column = spread_out(node_column, node_count), spread_out(key_column, key_count)
+    if key_count and int(key_column.size[:key_count].max()) > MAX_KEY_BYTES:
+        raise ValueError(f"a key has at most {MAX_KEY_BYTES} bytes")
+    flat = np.ascontiguousarray(roots).reshape(-1).copy()
+    walked = _walk(flat, node_column, node_ends, key_column, key_ends)
+    there = np.concatenate(([0], np.cumsum(walked.values[0::3] != ABSENT)))
+    verdicts = Verdicts(there[key_ends[1:]] - there[key_ends[:-1]], {})
+    for number in _suspects(walked, node_ends, strict):
+        proof, wanted = StorageProof(_part(node_column, node_ends, number)), _part(key_column, key_ends, number)
+        held = verdict(proof.verify_plainly, flat[32 * number : 32 * number + 32].tobytes(), wanted, strict=strict)
+        if isinstance(held, ProofError):
+            verdicts.errors[number] = held
+            verdicts.present[number] = 0
+        else:
+            verdicts.present[number] = sum(held[key] is not None for key in wanted)
+    return verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +286,10 @@ def trace_paths(
 
     A node that both have counts as the cache's. A root that neither has leaves every path empty and incomplete.
     """
-    if len(root) != 32:
-        raise ValueError(f"a root has 32 bytes, got {len(root)}")
+    _check_root(root)
     known, keys = list(cached), list(keys)
     given = [*known, *(proof.nodes if isinstance(proof, StorageProof) else proof)]
-    walked = _walk_all([root], [given], [keys], trail=2 * max(map(len, keys), default=0) + 1, to_end=True)
+    walked = _walk_lists([root], [given], [keys], trail=2 * max(map(len, keys), default=0) + 1, to_end=True)
     first, count = len(known), len(walked.used)
     steps = walked.values[2::3]
     depths = np.where(steps < 0, ~steps, steps)
@@ -173,15 +311,14 @@ class _Walked:
     """What the walks of all keys of all proofs found, as ``verify_proofs`` writes it."""
 
     nodes: Column
-    node_ends: Offsets
     key_ends: Offsets
     used: Bytes
     values: Offsets
     trails: Offsets
-    status: list[int]
+    status: Bytes
 
 
-def _walk_all(
+def _walk_lists(
     roots: Sequence[bytes],
     proofs: Sequence[StorageProof | Sequence[bytes]],
     keys: Sequence[Sequence[bytes]],
@@ -189,25 +326,36 @@ def _walk_all(
     trail: int = 0,
     to_end: bool = False,
 ) -> _Walked:
-    """Hash all nodes and walk all keys; ``trail`` nodes of each way are written down."""
     nodes, node_ends = nodes_of(proofs)
-    wanted, key_count = column_of_list(keys[0] if len(keys) == 1 else list(chain.from_iterable(keys)))
-    key_ends = _ends(keys, key_count)
-    count = int(node_ends[-1])
-    hashes = np.empty(32 * count, np.uint8)
-    hash_strings(tuple(nodes), count, hashes)
-    table, plans, links = room_to_walk(node_ends)
+    wanted, count = column_of_list(keys[0] if len(keys) == 1 else list(chain.from_iterable(keys)))
+    flat = np.frombuffer(bytearray().join(roots), np.uint8)
+    return _walk(flat, nodes, node_ends, wanted, _ends(keys, count), trail=trail, to_end=to_end)
+
+
+def _walk(
+    roots: Bytes,
+    nodes: Column,
+    node_ends: Offsets,
+    keys: Column,
+    key_ends: Offsets,
+    *,
+    trail: int = 0,
+    to_end: bool = False,
+) -> _Walked:
+    """Hash all nodes and walk all keys; ``trail`` nodes of each way are written down."""
+    count, key_count = int(node_ends[-1]), int(key_ends[-1])
+    hashes = _hashes(nodes, count)
     used = np.zeros(count, np.uint8)
     values = np.empty(3 * key_count, np.int64)
     trails = np.full(trail * key_count, -1, np.int64)
-    status = np.empty(len(roots), np.uint8)
-    flat = np.frombuffer(bytearray().join(roots), np.uint8)
+    status = np.empty(len(roots) // 32, np.uint8)
+    table, plans, links = room_to_walk(node_ends)
     verify_proofs(
         tuple(nodes),
         hashes,
         node_ends,
-        flat,
-        tuple(wanted),
+        roots,
+        tuple(keys),
         key_ends,
         table,
         plans,
@@ -218,7 +366,25 @@ def _walk_all(
         status,
         to_end,
     )
-    return _Walked(nodes, node_ends, key_ends, used, values, trails, status.tolist())
+    return _Walked(nodes, key_ends, used, values, trails, status)
+
+
+def _hashes(nodes: Column, count: int) -> Bytes:
+    hashes = np.empty(32 * count, np.uint8)
+    hash_strings(tuple(nodes), count, hashes)
+    return hashes
+
+
+def _suspects(walked: _Walked, node_ends: Offsets, strict: bool) -> list[int]:
+    """Return the proofs that the plain verifier is to look at."""
+    suspect = walked.status != HOLDS
+    if not strict:
+        suspect &= walked.status != UNUSED
+    else:
+        twins = np.concatenate(([0], np.cumsum(walked.used == TWIN)))
+        suspect |= twins[node_ends[1:]] > twins[node_ends[:-1]]
+    found: list[int] = np.flatnonzero(suspect).tolist()
+    return found
 
 
 def _ends(groups: Sequence[Collection[Any]], count: int) -> Offsets:
@@ -251,8 +417,7 @@ def _joined(groups: Sequence[tuple[Bytes, Offsets]]) -> tuple[Column, Offsets]:
         starts = [part_offsets[:-1] + shift for (_, part_offsets), shift in zip(groups, shifts, strict=False)]
         offsets = np.append(np.concatenate(starts), len(data))
         ends = np.cumsum([0, *(len(part_offsets) - 1 for _, part_offsets in groups)])
-    at = offsets[:-1]
-    return Column(data, at, (offsets[1:] - at).astype(np.int32), -1), ends
+    return _column(data, offsets), ends
 
 
 def _arrays_of(proof: StorageProof | Sequence[bytes]) -> tuple[Bytes, Offsets]:
@@ -260,11 +425,120 @@ def _arrays_of(proof: StorageProof | Sequence[bytes]) -> tuple[Bytes, Offsets]:
     return data, offsets
 
 
-def _verify_plainly(
-    proof: StorageProof, root: bytes, keys: Sequence[bytes], strict: bool
-) -> VerifiedProof | ProofError:
-    """Return what the plain verifier says of a proof that the kernels did not accept."""
-    try:
-        return proof.verify_plainly(root, keys, strict=strict)
-    except ProofError as error:
-        return error.as_value()
+def _column(data: Bytes, offsets: Offsets) -> Column:
+    return Column(data, offsets[:-1], (offsets[1:] - offsets[:-1]).astype(np.int32), -1)
+
+
+def _part(column: Column, ends: Offsets, number: int) -> list[bytes]:
+    first, end = int(ends[number]), int(ends[number + 1])
+    places = zip(column.at[first:end].tolist(), column.size[first:end].tolist(), strict=True)
+    return [column.data[at : at + size].tobytes() for at, size in places]
+
+
+def _check_root(root: bytes) -> None:
+    if len(root) != 32:
+        raise ValueError(f"a root has 32 bytes, got {len(root)}")
+
+
+def _check_ends(ends: Offsets, proofs: int, count: int, what: str) -> None:
+    fits = ends.dtype == np.int64 and ends.ndim == 1 and len(ends) == proofs + 1
+    if not fits or ends[0] != 0 or ends[-1] != count or bool((ends[1:] < ends[:-1]).any()):
+        raise ValueError(f"the ends of {what} ascend from 0 to {count}, one more than there are proofs")
+
+
+class ArrayCompactProof(CompactProof):
+    """A compact proof that keeps its nodes one after another; equal to any compact proof with the same nodes."""
+
+    __slots__ = ("_nodes", "arrays")
+    _nodes: tuple[bytes, ...] | None
+    arrays: tuple[Bytes, Offsets]
+
+    def __init__(self, data: Bytes, offsets: Offsets) -> None:
+        object.__setattr__(self, "arrays", (data, offsets))
+        object.__setattr__(self, "_nodes", None)
+
+    @property
+    def nodes(self) -> tuple[bytes, ...]:
+        """The nodes, in walking order."""
+        known = self._nodes
+        if known is None:
+            known = tuple(strings_in(*self.arrays))
+            object.__setattr__(self, "_nodes", known)
+        return known
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CompactProof) and self.nodes == other.nodes
+
+    def __hash__(self) -> int:
+        return hash((self.nodes,))
+
+    def __reduce__(self) -> Any:
+        return ArrayCompactProof, self.arrays
+
+
+def encode_compact(proof: StorageProof, root: bytes) -> CompactProof:
+    """Return what ``CompactProof.encode`` returns, by the kernels where they can.
+
+    A trie that holds, or might hold, roots of child tries is left to the plain codec.
+    """
+    nodes, ends = nodes_of([proof])
+    count = int(ends[-1])
+    hashes = _hashes(nodes, count)
+    table, mask = _filled_table(hashes, count)
+    start = look_up(hashes, table, mask, np.frombuffer(bytearray(root), np.uint8), 0) if len(root) == 32 else -1
+    if start < 0:
+        return CompactProof.encode(StorageProof(proof.nodes), root)
+    plan = np.zeros(PLAN, np.int64)
+    out = np.empty(len(nodes.data) + 4 * count + 64, np.uint8)
+    offsets = np.empty(count + 4, np.int64)
+    stack = np.empty(16 * count + 32, np.int64)
+    written = encode_walk(nodes, hashes, table, mask, start, plan, stack, out, offsets)
+    if written < 0 or leads_to_prefix(nodes, hashes, table, mask, start, _PREFIX, plan):
+        return CompactProof.encode(StorageProof(proof.nodes), root)
+    return ArrayCompactProof(out[: int(offsets[written])], offsets[: written + 1])
+
+
+def decode_compact(compact: CompactProof, expected_root: bytes | None = None) -> tuple[StorageProof, bytes]:
+    """Return what ``CompactProof.decode`` returns, by the kernels where they can."""
+    if isinstance(compact, ArrayCompactProof):
+        given = _column(*compact.arrays)
+    else:
+        given, _ = nodes_of([compact.nodes])
+    decoded = _decode_compact(given, len(given.size))
+    if decoded is None:
+        return CompactProof.decode(CompactProof(compact.nodes), expected_root)
+    proof, root = decoded
+    if expected_root is not None and root != expected_root:
+        raise RootMismatch(expected_root, root)
+    return proof, root
+
+
+def _decode_compact(given: Column, count: int) -> tuple[ArrayProof, bytes] | None:
+    """Rebuild a trie without child tries; ``None`` when there is more to it."""
+    plans = np.zeros(PLAN * count, np.int64)
+    parents, heights, left, ends = (np.empty(count, np.int32) for _ in range(4))
+    offsets = np.empty(count + 1, np.int64)
+    if plan_compact(given, count, plans, parents, heights, left, ends, offsets) != count:
+        return None
+    order = np.empty(count, np.int32)
+    levels = np.zeros(int(heights.max()) + 2, np.int64)
+    steps = order_by_height(heights, count, order, levels)
+    following = np.empty(2 * count, np.int32)
+    link_children(parents, count, following)
+    out = np.empty(int(offsets[-1]) + 64, np.uint8)
+    hashes = np.empty(32 * count, np.uint8)
+    places = np.empty(3 * count, np.int64)
+    decode_levels(given, plans, ends, following, order, levels[: steps + 1], out, offsets, hashes, places, new_rooms())
+    out = out[: int(offsets[-1])]
+    table, mask = _filled_table(hashes, count)
+    if leads_to_prefix(_column(out, offsets), hashes, table, mask, 0, _PREFIX, np.zeros(PLAN, np.int64)):
+        return None
+    return ArrayProof.of_arrays(out, offsets), hashes[:32].tobytes()
+
+
+def _filled_table(hashes: Bytes, count: int) -> tuple[npt.NDArray[np.int32], int]:
+    """Return a hash table of nodes by their ``hashes``, and its last place."""
+    table = np.empty(4 << count.bit_length(), np.int32)
+    mask = len(table) - 1
+    fill_table(hashes, 0, count, table, mask, np.empty(count, np.uint8))
+    return table, mask

@@ -12,7 +12,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from relaycast_trie.array.arena import NEVER_EXTERNAL, Arena, Retired, UnsortedError
+from relaycast_trie.array.arena import (
+    FEW_KEYS,
+    NEVER_EXTERNAL,
+    Arena,
+    ProofColumns,
+    ProofPlaces,
+    Retired,
+    UnsortedError,
+    nodes_at,
+    prove_columns,
+    prove_few,
+    prove_places,
+)
 from relaycast_trie.array.array_proofs import ArrayProof
 from relaycast_trie.array.columns import (
     Strings,
@@ -24,18 +36,10 @@ from relaycast_trie.array.columns import (
     strings_of,
     take,
 )
-from relaycast_trie.array.prove import (
-    FEW_KEYS,
-    ProofColumns,
-    ProofPlaces,
-    nodes_at,
-    prove_columns,
-    prove_few,
-    prove_places,
-)
+from relaycast_trie.hasher import HASH_LENGTH, blake2_256
 from relaycast_trie.kernels import at_once
+from relaycast_trie.kernels.build import measure_strings, take_strings
 from relaycast_trie.kernels.get import find_entries
-from relaycast_trie.kernels.sort import measure_strings, take_strings
 from relaycast_trie.kernels.tables import Column
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.proofs.storage_proof import StorageProof
@@ -283,6 +287,20 @@ class ArrayTrie:
 
     def __repr__(self) -> str:
         return f"<ArrayTrie 0x{self.root.hex()}, {len(self)} keys>"
+
+
+def root_of(pairs: Mapping[bytes, bytes], state_version: StateVersion) -> bytes:
+    """Return the root of the trie that holds ``pairs``: of few of them in one call, of many in sorted tables.
+
+    No table outlives the call.
+    """
+    if at_once.AT_ONCE and 0 < len(pairs) < KERNELS_SORT_FROM:
+        keys, top = sorted(pairs), [b""]
+        values = [pairs[key] for key in keys]
+        external_from = 33 if state_version is StateVersion.V1 else NEVER_EXTERNAL
+        if not at_once.root_at_once(id(keys), id(values), id(bytes), external_from, id(top)):
+            return top[0] if len(top[0]) == HASH_LENGTH else blake2_256(top[0])
+    return ArrayTrie.from_pairs(pairs, state_version=state_version).root
 
 
 def _wanted(keys: Strings, ends: npt.NDArray[np.integer[Any]]) -> tuple[Column, npt.NDArray[np.int64]]:

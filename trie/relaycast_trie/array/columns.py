@@ -10,9 +10,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from relaycast_trie.kernels.gather import NOT_BYTES, gathered
-from relaycast_trie.kernels.scatter import scattered
-from relaycast_trie.kernels.sort import settle_ties, take_strings, take_words
+from relaycast_trie.kernels.build import settle_ties, take_strings, take_words
+from relaycast_trie.kernels.python_lists import NOT_BYTES, gathered, scattered
 from relaycast_trie.kernels.tables import Column
 
 Array = npt.NDArray[Any]

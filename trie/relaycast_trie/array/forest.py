@@ -11,13 +11,11 @@ from itertools import accumulate, chain
 
 import numpy as np
 
-from relaycast_trie.array.arena import NEVER_EXTERNAL, Arena, Changed, Retired, Roots
+from relaycast_trie.array.arena import NEVER_EXTERNAL, Arena, Changed, Numbers, Retired, prove_columns
 from relaycast_trie.array.array_proofs import ArrayProof
 from relaycast_trie.array.columns import column_of_list, spread_out, strings_in, strings_of, take
-from relaycast_trie.array.prove import prove_columns
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
-from relaycast_trie.kernels.get import find_entries
-from relaycast_trie.kernels.seal import copy_references, hashed_nodes_of, hashes_of
+from relaycast_trie.kernels.get import copy_references, find_entries, hashed_nodes_of, hashes_of
 from relaycast_trie.kernels.tables import REF
 from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
 
@@ -140,7 +138,7 @@ class ArrayForest:
     def _node(self, root: bytes) -> int:
         return self._nodes[root][0]
 
-    def _write(self, roots: Roots, changes: Sequence[Changes]) -> None:
+    def _write(self, roots: Numbers, changes: Sequence[Changes]) -> None:
         put = [{key: value for key, value in one.items() if value is not None} for one in changes]
         ends = _ends(put)
         if ends[-1]:
@@ -152,7 +150,7 @@ class ArrayForest:
             gone = [[key for key, value in one.items() if value is None] for one in changes]
             self._arena.remove(roots, column_of_list(list(chain.from_iterable(gone)))[0], _ends(gone))
 
-    def _set_roots(self, tries: Sequence[int], nodes: Roots) -> list[bytes]:
+    def _set_roots(self, tries: Sequence[int], nodes: Numbers) -> list[bytes]:
         """Note at which nodes tries stand now; return the new roots that are too short to have a hash elsewhere."""
         slots = np.empty(REF * len(nodes), np.uint8)
         copy_references(self._arena.tables, nodes, slots)
@@ -191,5 +189,5 @@ class ArrayForest:
         return b"".join(hashes + short)
 
 
-def _ends(groups: Iterable[Sequence[bytes] | Mapping[bytes, bytes]]) -> Roots:
+def _ends(groups: Iterable[Sequence[bytes] | Mapping[bytes, bytes]]) -> Numbers:
     return np.fromiter(accumulate(map(len, groups)), np.int64)

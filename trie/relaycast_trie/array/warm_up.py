@@ -20,13 +20,19 @@ from typing import Any
 import numpy as np
 
 from relaycast_trie import kernels
-from relaycast_trie.array import one_proof
-from relaycast_trie.array.array_proofs import ArrayProof, trace_paths, verify_many
-from relaycast_trie.array.array_trie import ArrayTrie
-from relaycast_trie.array.compact import decode_compact, encode_compact
+from relaycast_trie.array.array_proofs import (
+    ArrayProof,
+    decode_compact,
+    decode_one,
+    decode_proofs,
+    encode_compact,
+    encode_one,
+    trace_paths,
+    verify_many,
+    verify_one,
+)
+from relaycast_trie.array.array_trie import ArrayTrie, root_of
 from relaycast_trie.array.forest import ArrayForest
-from relaycast_trie.array.proof_columns import decode_proofs
-from relaycast_trie.array.root import root_of
 from relaycast_trie.engine import (
     BUILDS,
     CHANGES,
@@ -37,10 +43,10 @@ from relaycast_trie.engine import (
     measured_compile_seconds,
 )
 from relaycast_trie.garbage import uncollected
-from relaycast_trie.kernels.blake2b import LANES
 from relaycast_trie.kernels.compiling import JIT
 from relaycast_trie.kernels.disk_cache import ANNOUNCER, CHECKED, folder
 from relaycast_trie.kernels.memory import MASKED
+from relaycast_trie.kernels.multibuffer_hash import LANES
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.plain.build import build_database
 from relaycast_trie.proofs.storage_proof import StorageProof
@@ -125,7 +131,7 @@ def proofs() -> ArrayProof:
     trie.get_many(KEYS)
     trie.prove(KEYS[:2])
     (proof,) = trie.prove_many(KEYS, np.array([0, len(KEYS)])).proofs()
-    one_proof.encode(proof)
+    encode_one(proof)
     return proof
 
 
@@ -134,9 +140,9 @@ def verdicts() -> None:
     db, root = build_database(dict(zip(KEYS, VALUES, strict=True)), state_version=StateVersion.V1)
     proof = StorageProof.generate(db, root, KEYS)
     encoded = proof.encode()
-    decoded = one_proof.decode(encoded) or proof
+    decoded = decode_one(encoded) or proof
     for some in (decoded, proof):
-        one_proof.verify(some, root, KEYS)
+        verify_one(some, root, KEYS)
     decode_proofs(np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)]))
     trace_paths(root, list(proof.nodes), KEYS)
     for verified in verify_many([root], [decoded], [KEYS]):

@@ -1,9 +1,9 @@
 """Every compiled loop: arrays and integers in and out, no exceptions. Users never import them.
 
-``memory`` moves bytes, ``blake2b`` hashes in lanes, ``lanes`` brings messages there. ``tables`` says how a trie lies in
-arrays, ``handover`` how these come to a kernel. ``compiling`` makes kernels of functions, ``disk_cache`` keeps their
-code and says why the first run waits. ``gather`` and ``scatter`` take strings out of Python lists and into them; no
-other kernel looks at Python objects but ``at_once``, which stands on all. The rest are ``sort``, ``build``, ``encode``,
-``get``, ``slots``, ``update``, ``settle``, ``seal``, ``decode``, ``vectors``, ``verify``, ``distinct`` and ``compact``.
-Callers validate and allocate; a kernel that meets something it cannot do answers with a number.
+``compiling`` makes kernels of functions, ``disk_cache`` keeps their code and says why the first run waits. ``memory``
+moves bytes, ``multibuffer_hash`` hashes many messages at once. ``tables`` says how a trie lies in arrays,
+``packed_args`` how these come to a kernel: ``build``, ``encode``, ``get``, ``update`` and ``settle`` work on them.
+``decode``, ``verify`` and ``compact`` read proofs. ``python_lists`` takes strings out of Python lists and into them; no
+other kernel looks at Python objects but ``at_once``, which stands on all. Callers validate and allocate; a kernel that
+meets something it cannot do answers with a number.
 """

@@ -9,13 +9,12 @@ import numpy as np
 
 from relaycast_trie.kernels.build import build_branches, order_by_height
 from relaycast_trie.kernels.compiling import JIT, kernel, locked_kernel
-from relaycast_trie.kernels.decode import PLAN
+from relaycast_trie.kernels.decode import PLAN, measure_lists, take_lists
 from relaycast_trie.kernels.encode import BRANCH_BYTES, refer_to_branches, refer_to_entries
-from relaycast_trie.kernels.gather import LOCKED, NOT_BYTES
 from relaycast_trie.kernels.get import GROUP, collect_proofs, find_entries, write_nodes
 from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, int64
+from relaycast_trie.kernels.python_lists import LOCKED, NOT_BYTES
 from relaycast_trie.kernels.tables import REF, ROW, Branches, Column, Entries, Tables, entries_in, place
-from relaycast_trie.kernels.vectors import measure_lists, take_lists
 from relaycast_trie.kernels.verify import ABSENT, FAILS, MOST_CHILDREN, TWIN, hash_strings, verify_proofs
 
 AT_ONCE = bool(JIT and LOCKED)
@@ -41,8 +40,7 @@ MOST_KEY_BYTES = 0x7FFF
 HASH = 32
 
 if AT_ONCE:
-    from relaycast_trie.kernels.gather import _gather, _string, _type, _view
-    from relaycast_trie.kernels.scatter import put_string
+    from relaycast_trie.kernels.python_lists import _gather, _string, _type, _view, put_string
 
     @locked_kernel
     def verify_at_once(nodes: int, data: Bytes, offsets: Int64s, asked: int, exact: int, values: int) -> int:

@@ -7,7 +7,6 @@ left to the plain codec: a kernel answers ``GIVE_UP``.
 
 import numpy as np
 
-from relaycast_trie.kernels.blake2b import Rooms
 from relaycast_trie.kernels.compiling import face, kernel
 from relaycast_trie.kernels.decode import (
     BRANCH,
@@ -28,8 +27,8 @@ from relaycast_trie.kernels.decode import (
     read_length,
 )
 from relaycast_trie.kernels.encode import header_size, write_header
-from relaycast_trie.kernels.lanes import hash_messages
 from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, int64
+from relaycast_trie.kernels.multibuffer_hash import Rooms, hash_messages
 from relaycast_trie.kernels.tables import Column, nibble
 from relaycast_trie.kernels.verify import look_up
 

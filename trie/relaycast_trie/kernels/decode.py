@@ -1,6 +1,6 @@
-"""Where the parts of an encoded node lie, for bytes that nobody vouches for.
+"""Encoded nodes and lists of byte strings (SCALE ``Vec<Vec<u8>>``), for bytes that nobody vouches for.
 
-A plan is a row of eight numbers::
+A plan says where the parts of an encoded node lie, in a row of eight numbers::
 
     KIND                   UNSEEN, EMPTY, LEAF or BRANCH
     COUNT, PARTIAL         nibbles of the partial key, and where it starts
@@ -9,12 +9,14 @@ A plan is a row of eight numbers::
     CHILDREN, UNIFORM      where the children start, and whether every child is a hash
 
 Places of children that are all hashes can be computed. The decoder accepts exactly what ``node_codec.decode_node``
-accepts.
+accepts. Of many lists, list ``i`` lies from ``ends[i]`` to ``ends[i + 1]``. A length that says more than there is ends
+the list it is in: no loop turns more often than there are bytes.
 """
 
-from relaycast_trie.kernels.compiling import inlined, kernel
-from relaycast_trie.kernels.memory import Bytes, Int64s, count_ones, int64, load64
-from relaycast_trie.kernels.tables import nibble
+from relaycast_trie.kernels.compiling import face, inlined, kernel
+from relaycast_trie.kernels.encode import write_compact
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, count_ones, int64, load64
+from relaycast_trie.kernels.tables import Column, nibble, place
 
 PLAN = 8
 KIND, COUNT, PARTIAL, WAYS, VALUE_AT, VALUE_SIZE, CHILDREN, UNIFORM = range(PLAN)
@@ -227,3 +229,70 @@ def partial_fits(nodes: Bytes, plans: Int64s, row: int, keys: Bytes, at: int, si
         packed += 1
         depth += 1
     return _same_bytes(nodes, packed, keys, at + (depth >> 1), count >> 1)
+
+
+NOT_A_LIST = -1
+
+LENGTH_BYTES = 5
+"""Bytes that a length takes at most: a string of a column has less than 2 GiB."""
+
+
+@face
+def measure_lists(data: Bytes, ends: Int64s, counts: Int64s, sizes: Int64s) -> None:
+    """Write to ``counts`` how many strings each list holds, and to ``sizes`` how many bytes they have.
+
+    For what is no list they become ``NOT_A_LIST`` and 0.
+    """
+    for row in range(len(counts)):
+        end = ends[row + 1]
+        count, at = read_length(data, ends[row], end)
+        taken, size = int64(0), int64(0)
+        while 0 <= taken < count:
+            length, at = read_length(data, at, end)
+            if length < 0:
+                taken = int64(-2)
+            else:
+                at += length
+                size += length
+            taken += 1
+        whole = count >= 0 and taken == count and at == end
+        counts[row] = count if whole else int64(NOT_A_LIST)
+        sizes[row] = size if whole else int64(0)
+
+
+@face
+def take_lists(data: Bytes, ends: Int64s, counts: Int64s, strings: Bytes, offsets: Int64s) -> None:
+    """Copy the strings of all lists to ``strings`` one after another, and where each starts and the last ends.
+
+    ``counts`` is what ``measure_lists`` wrote; what is no list is passed over. ``offsets`` has one number more than
+    there are strings.
+    """
+    written, number = int64(0), int64(0)
+    for row in range(len(counts)):
+        if counts[row] < 0:
+            continue
+        end = ends[row + 1]
+        count, at = read_length(data, ends[row], end)
+        for _ in range(count):
+            length, at = read_length(data, at, end)
+            offsets[number] = written
+            copy(strings, written, data, at, length)
+            at += length
+            written += length
+            number += 1
+    offsets[number] = written
+
+
+@face
+def write_list(column: Column, order: Int32s, out: Bytes) -> int:
+    """Write the list of the strings ``order`` of a column, encoded, to ``out``; return its bytes.
+
+    ``out`` has room for ``LENGTH_BYTES`` before each string and before the list.
+    """
+    at = write_compact(out, 0, len(order))
+    for i in range(len(order)):
+        start, size = place(column, order[i])
+        at = write_compact(out, at, size)
+        copy(out, at, column.data, start, size)
+        at += size
+    return at

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relaycast_trie.kernels.blake2b import Rooms
 from relaycast_trie.kernels.compiling import allocating_kernel, inlined, kernel
-from relaycast_trie.kernels.lanes import hash_messages, new_rooms
 from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, copy_loose, int64, lowest_bit, prefetch
+from relaycast_trie.kernels.multibuffer_hash import Rooms, hash_messages, new_rooms
 from relaycast_trie.kernels.tables import (
     DEPTH,
     EXTERNAL,

@@ -1,15 +1,21 @@
-"""Reading a trie in its tables: which entry has a key, and which nodes prove what a key has.
+"""Reading a trie in its tables: which entry has a key, which nodes prove what a key has, which nodes have a hash.
 
 A search compares a key with one entry only: branches say at which nibbles to look, the entry at the end whether the
-guess was right. A proof needs more, the last branch that still fits.
+guess was right. A proof needs more, the last branch that still fits. Nodes and external values with equal content have
+equal hashes: a proof can hold each once. A database of hashed nodes is told what a change brings it and what it may
+drop.
 """
 
-from relaycast_trie.kernels.compiling import face, inlined, kernel
+import numpy as np
+
+from relaycast_trie.kernels.compiling import allocating_kernel, face, inlined, kernel
 from relaycast_trie.kernels.encode import AHEAD, BRANCH_BYTES, ask_for_children, write_branch, write_leaf
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy_loose, int64, prefetch
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, copy_loose, int64, load64, prefetch
 from relaycast_trie.kernels.tables import (
     DEPTH,
     EXTERNAL,
+    NO_START,
+    REF,
     ROW,
     SAMPLE,
     SIZE,
@@ -288,3 +294,161 @@ def list_entries(branches: Branches, root: int, order: Int32s, stack: Int64s) ->
                     top += 1
                     stack[top] = child
     return count
+
+
+@inlined
+def _hash_word(entries: Entries, branches: Branches, node: int, word: int) -> int:
+    """Return word 0, 1, 2 or 3 of the hash of a listed node: 8 bytes as a big-endian number.
+
+    ``node`` is a number as ``collect_proofs`` lists them.
+    """
+    if node >= VALUE:
+        return load64(entries.value_hash, (node - VALUE) * 32 + 8 * word)
+    if node > 0:
+        return load64(entries.ref, (node - 1) * REF + 1 + 8 * word)
+    return load64(branches.ref, (-node - 1) * REF + 1 + 8 * word)
+
+
+@inlined
+def _ask_for_hash(entries: Entries, branches: Branches, node: int) -> None:
+    """Bring the hash of a listed node into the cache."""
+    if node >= VALUE:
+        prefetch(entries.value_hash, (node - VALUE) * 32)
+    elif node > 0:
+        prefetch(entries.ref, (node - 1) * REF)
+    else:
+        prefetch(branches.ref, (-node - 1) * REF)
+
+
+@face
+def drop_repeated(tables: Tables, nodes: Int64s, node_ends: Int64s, table: Int64s) -> int:
+    """Keep of the nodes of a proof that have one hash the first; return how many are left in all.
+
+    The nodes of proof ``p`` are those from ``node_ends[p]`` to ``node_ends[p + 1]``, as ``collect_proofs`` lists them;
+    the others move together, and ``node_ends`` with them. ``table`` has one place, and four for each node of the
+    largest proof. A root of less than 32 bytes has no hash, and no node beside it.
+    """
+    entries, branches = entries_in(tables), branches_in(tables)
+    kept, first = int64(0), int64(0)
+    for proof in range(len(node_ends) - 1):
+        last = int64(node_ends[proof + 1])
+        places = int64(1)
+        while places < 2 * (last - first):
+            places <<= 1
+        table[:places] = 0
+        for i in range(first, last):
+            if i + AHEAD < last:
+                _ask_for_hash(entries, branches, nodes[i + AHEAD])
+            node = int64(nodes[i])
+            begin = _hash_word(entries, branches, node, 0)
+            slot = int64(begin & np.uint64(places - 1))
+            is_new = True
+            while table[slot] != 0 and is_new:
+                other = int64(nodes[table[slot] - 1])
+                if _hash_word(entries, branches, other, 0) == begin:
+                    is_new = False
+                    for word in range(1, 4):
+                        if _hash_word(entries, branches, other, word) != _hash_word(entries, branches, node, word):
+                            is_new = True
+                slot = slot + 1 & places - 1
+            if is_new:
+                nodes[kept] = node
+                kept += 1
+                table[slot] = kept
+        node_ends[proof + 1] = kept
+        first = last
+    return kept
+
+
+@kernel
+def _list_hashed(tables: Tables, some_entries: Int32s, some_branches: Int32s, nodes: Int64s, result: Int64s) -> None:
+    """List the nodes and external values among slots that stand under a hash of their own.
+
+    ``nodes`` gets their numbers, as ``write_nodes`` takes them, and has room for two an entry and one a branch.
+    ``result`` becomes how many there are, and a bound for their bytes.
+    """
+    entries, branches = entries_in(tables), branches_in(tables)
+    used = 0
+    room = int64(0)
+    for i in range(len(some_entries)):
+        entry = int64(some_entries[i])
+        size = place(entries.value, entry)[1]
+        if entries.state[entry] & EXTERNAL:
+            nodes[used] = VALUE + entry
+            used += 1
+            room += size
+        if entries.start[entry] != NO_START and entries.state[entry] & SIZE == 32:
+            nodes[used] = entry + 1
+            used += 1
+            room += BRANCH_BYTES + place(entries.key, entry)[1] + size
+    for i in range(len(some_branches)):
+        branch = int64(some_branches[i])
+        if branches.row[branch, STATE] & SIZE == 32:
+            nodes[used] = -(branch + 1)
+            used += 1
+            room += BRANCH_BYTES + int64(branches.row[branch, DEPTH])
+            valued = int64(branches.row[branch, VALUED]) - 1
+            if valued >= 0:
+                room += place(entries.value, valued)[1]
+    result[0], result[1] = used, room
+
+
+@kernel
+def _copy_hashes(tables: Tables, nodes: Int64s, count: int, out: Bytes) -> None:
+    """Write the hashes of the first ``count`` listed nodes, 32 bytes each, to ``out`` one after another."""
+    entries, branches = entries_in(tables), branches_in(tables)
+    for i in range(count):
+        node = nodes[i]
+        if node >= VALUE:
+            copy32(out, 32 * i, entries.value_hash, 32 * (node - VALUE))
+        elif node > 0:
+            copy32(out, 32 * i, entries.ref, REF * (node - 1) + 1)
+        else:
+            copy32(out, 32 * i, branches.ref, REF * (-node - 1) + 1)
+
+
+@allocating_kernel
+def hashes_of(tables: Tables, some_entries: Int32s, some_branches: Int32s) -> Bytes:
+    """Return the hashes, one after another, of the nodes and external values among these slots that have one."""
+    nodes = np.empty(2 * len(some_entries) + len(some_branches), np.int64)
+    result = np.empty(2, np.int64)
+    _list_hashed(tables, some_entries, some_branches, nodes, result)
+    hashes = np.empty(32 * result[0], np.uint8)
+    _copy_hashes(tables, nodes, result[0], hashes)
+    return hashes
+
+
+@allocating_kernel
+def hashed_nodes_of(
+    tables: Tables, some_entries: Int32s, some_branches: Int32s, longest: int
+) -> tuple[Bytes, Bytes, Int64s]:
+    """Return the hashes of the nodes and external values among these slots, and these themselves.
+
+    Those with a hash of their own are taken. Returned are the hashes, 32 bytes each; the encoded nodes and the values,
+    one after another; and the offsets of these. ``longest`` bounds the bytes of a node.
+    """
+    nodes = np.empty(2 * len(some_entries) + len(some_branches), np.int64)
+    result = np.empty(2, np.int64)
+    _list_hashed(tables, some_entries, some_branches, nodes, result)
+    used = result[0]
+    hashes = np.empty(32 * used, np.uint8)
+    _copy_hashes(tables, nodes, used, hashes)
+    data = np.empty(result[1] + longest, np.uint8)
+    offsets = np.empty(used + 1, np.int64)
+    write_nodes(tables, nodes, used, data, offsets)
+    return hashes, data[: offsets[used]], offsets
+
+
+@face
+def copy_references(tables: Tables, nodes: Int64s, out: Bytes) -> None:
+    """Write for each of ``nodes`` 33 bytes, its slot of a reference; for 0 the two bytes of the empty node."""
+    entries, branches = entries_in(tables), branches_in(tables)
+    for i in range(len(nodes)):
+        node = nodes[i]
+        if node > 0:
+            copy(out, REF * i, entries.ref, REF * (node - 1), REF)
+        elif node < 0:
+            copy(out, REF * i, branches.ref, REF * (-node - 1), REF)
+        else:
+            out[REF * i] = 1 << 2
+            out[REF * i + 1] = 0

@@ -33,6 +33,20 @@ def intrinsic(function: Callable[..., Any]) -> Any:
     return make(function)
 
 
+def instruction(twin: Callable[..., Any], *, checked: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Make an instruction of a function that writes LLVM code; where nothing is compiled it is its ``twin``.
+
+    A ``checked`` one is its compiled twin where indices are looked at.
+    """
+
+    def made(function: Callable[..., Any]) -> Any:
+        if checked and CHECKED:
+            return kernel(twin)
+        return intrinsic(function) if JIT else twin
+
+    return made
+
+
 if TYPE_CHECKING:
 
     def int64(number: Any) -> int:
@@ -64,25 +78,34 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -
     return builder.gep(builder.bitcast(data, byte), [at])
 
 
-def _fixed_copy(size: int) -> Any:
-    @intrinsic
-    def copy(typingctx: Any, target: Any, target_at: Any, source: Any, source_at: Any) -> Any:  # noqa: ARG001
-        """Copy ``size`` bytes from ``source[source_at]`` on to ``target[target_at]`` on."""
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            vector = ir.VectorType(ir.IntType(8), size).as_pointer()
-            to = builder.bitcast(_address(context, builder, signature.args[0], args[0], args[1]), vector)
-            of = builder.bitcast(_address(context, builder, signature.args[2], args[2], args[3]), vector)
-            builder.store(builder.load(of, align=1), to, align=1)
-            return context.get_dummy_value()
-
-        return types.void(target, types.int64, source, types.int64), generate
-
-    return copy
+def _copy_checked(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
+    """Copy ``size`` bytes one by one; raises ``IndexError`` for a place before an array."""
+    if size < 0 or target_at < 0 or source_at < 0:
+        raise IndexError("bytes are copied from or to before an array")
+    for i in range(size):
+        target[target_at + i] = source[source_at + i]
 
 
-@intrinsic
-def _any_copy(typingctx: Any, target: Any, target_at: Any, source: Any, source_at: Any, size: Any) -> Any:  # noqa: ARG001
+def _store_checked(target: Bytes, at: int, word: int) -> None:
+    """Write the 8 bytes of a number one by one, little-endian; ``IndexError`` for a place before the array."""
+    if at < 0:
+        raise IndexError("a word is written before an array")
+    for i in range(8):
+        target[at + i] = int64(word >> np.uint64(8 * i)) & 255
+
+
+def _load_checked(source: Bytes, at: int) -> int:
+    """Return 8 bytes, read one by one, as a big-endian number; ``IndexError`` for a place before the array."""
+    if at < 0:
+        raise IndexError("a word is read before an array")
+    word = 0
+    for i in range(8):
+        word = word << 8 | int(source[at + i])
+    return word
+
+
+@instruction(_copy_checked, checked=True)
+def _copy(typingctx: Any, target: Any, target_at: Any, source: Any, source_at: Any, size: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         to = _address(context, builder, signature.args[0], args[0], args[1])
         of = _address(context, builder, signature.args[2], args[2], args[3])
@@ -121,7 +144,7 @@ def _copy_chunk(typingctx: Any, target: Any, target_at: Any, source: Any, source
     return types.void(target, types.int64, source, types.int64, types.int64), generate
 
 
-@intrinsic
+@instruction(_load_checked, checked=True)
 def _load(typingctx: Any, source: Any, source_at: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word = ir.IntType(64)
@@ -131,7 +154,7 @@ def _load(typingctx: Any, source: Any, source_at: Any) -> Any:  # noqa: ARG001
     return types.uint64(source, types.int64), generate
 
 
-@intrinsic
+@instruction(_store_checked, checked=True)
 def _store(typingctx: Any, target: Any, target_at: Any, word: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = ir.IntType(64).as_pointer()
@@ -142,7 +165,7 @@ def _store(typingctx: Any, target: Any, target_at: Any, word: Any) -> Any:  # no
     return types.void(target, types.int64, types.uint64), generate
 
 
-@intrinsic
+@instruction(lambda _array, _index: None)
 def _prefetch(typingctx: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         size = ir.Constant(ir.IntType(64), signature.args[0].dtype.bitwidth // 8)
@@ -156,194 +179,113 @@ def _prefetch(typingctx: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
     return types.void(array, types.int64), generate
 
 
-@intrinsic
-def _ones(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
-    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
+def _of_bits(argument: Any, write: Callable[[Any, Any], Any], twin: Callable[[int], int]) -> Any:
+    """Return an instruction that takes a 64-bit number and returns one, which ``write`` writes."""
 
-    return types.int64(types.int64), generate
+    @instruction(twin)
+    def counted(typingctx: Any, bits: Any) -> Any:  # noqa: ARG001
+        def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            return write(builder, args[0])
 
+        return types.int64(argument), generate
 
-@intrinsic
-def _leading_zeros(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
-    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.ctlz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
+    return counted
 
 
-@intrinsic
-def _trailing_zeros(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
-    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.int64), generate
-
-
-def _copy_checked(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-    """Copy ``size`` bytes one by one; raises ``IndexError`` for a place before an array."""
-    if size < 0 or target_at < 0 or source_at < 0:
-        raise IndexError("bytes are copied from or to before an array")
-    for i in range(size):
-        target[target_at + i] = source[source_at + i]
+_FALSE = ir.Constant(ir.IntType(1), 0)
+_ones = _of_bits(types.int64, lambda builder, bits: builder.ctpop(bits), lambda bits: int(bits).bit_count())
+_leading_zeros = _of_bits(
+    types.uint64, lambda builder, bits: builder.ctlz(bits, _FALSE), lambda bits: 64 - int(bits).bit_length()
+)
+_trailing_zeros = _of_bits(
+    types.int64,
+    lambda builder, bits: builder.cttz(bits, _FALSE),
+    lambda bits: (int(bits) & -int(bits)).bit_length() - 1,
+)
 
 
-def _store_checked(target: Bytes, at: int, word: int) -> None:
-    """Write the 8 bytes of a number one by one, little-endian; ``IndexError`` for a place before the array."""
-    if at < 0:
-        raise IndexError("a word is written before an array")
-    for i in range(8):
-        target[at + i] = int64(word >> np.uint64(8 * i)) & 255
+@face
+def copy(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
+    """Copy ``size`` bytes from ``source[source_at]`` on to ``target[target_at]`` on."""
+    _copy(target, target_at, source, source_at, size)
 
 
-def _load_checked(source: Bytes, at: int) -> int:
-    """Return 8 bytes, read one by one, as a big-endian number; ``IndexError`` for a place before the array."""
-    if at < 0:
-        raise IndexError("a word is read before an array")
-    word = 0
-    for i in range(8):
-        word = word << 8 | int(source[at + i])
-    return word
+@kernel
+def copy32(target: Bytes, target_at: int, source: Bytes, source_at: int) -> None:
+    """Copy 32 bytes, from ``source[source_at]`` on to ``target[target_at]`` on."""
+    _copy(target, target_at, source, source_at, 32)
 
 
-if CHECKED:
-    _checked = kernel(_copy_checked)
-    _checked_word = kernel(_load_checked)
-    _checked_store = kernel(_store_checked)
+@kernel
+def copy128(target: Bytes, target_at: int, source: Bytes, source_at: int) -> None:
+    """Copy 128 bytes, from ``source[source_at]`` on to ``target[target_at]`` on."""
+    _copy(target, target_at, source, source_at, 128)
+
+
+if MASKED and not CHECKED:
+
+    @kernel
+    def copy_padded(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
+        """Copy ``size`` bytes, at most 128, and write zeros behind them: 128 bytes of ``target`` change."""
+        _copy_chunk(target, target_at, source, source_at, size)
+        _copy_chunk(target, target_at + 64, source, source_at + 64, size - 64)
+
+    @kernel
+    def copy_loose(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
+        """Copy ``size`` bytes; up to 64 bytes of ``target`` behind them may change."""
+        if size <= 64:
+            _copy_chunk(target, target_at, source, source_at, size)
+        else:
+            _copy(target, target_at, source, source_at, size)
+
+else:
 
     @kernel
     def copy_padded(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
         """Copy ``size`` bytes, at most 128, and write zeros behind them: 128 bytes of ``target`` change."""
         for i in range(128):
             target[target_at + i] = 0
-        _checked(target, target_at, source, source_at, size)
+        _copy(target, target_at, source, source_at, size)
 
     @kernel
     def copy_loose(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
         """Copy ``size`` bytes; up to 64 bytes of ``target`` behind them may change."""
-        target[target_at + size + 63] = 0
-        _checked(target, target_at, source, source_at, size)
-
-    @face
-    def copy(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-        """Copy ``size`` bytes from ``source[source_at]`` on to ``target[target_at]`` on."""
-        _checked(target, target_at, source, source_at, size)
-
-    @kernel
-    def copy32(target: Bytes, target_at: int, source: Bytes, source_at: int) -> None:
-        """Copy 32 bytes, from ``source[source_at]`` on to ``target[target_at]`` on."""
-        _checked(target, target_at, source, source_at, 32)
-
-    @kernel
-    def copy128(target: Bytes, target_at: int, source: Bytes, source_at: int) -> None:
-        """Copy 128 bytes, from ``source[source_at]`` on to ``target[target_at]`` on."""
-        _checked(target, target_at, source, source_at, 128)
-
-    @kernel
-    def load64(source: Bytes, at: int) -> int:
-        """Return the 8 bytes from ``source[at]`` on as a big-endian number."""
-        return _checked_word(source, at)
-
-    @kernel
-    def store64(target: Bytes, at: int, word: int) -> None:
-        """Write a 64-bit number to ``target[at]`` and the 7 bytes behind, little-endian."""
-        _checked_store(target, at, word)
-
-else:
-    _copy32 = _fixed_copy(32)
-    _copy128 = _fixed_copy(128)
-
-    @face
-    def copy(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-        """Copy ``size`` bytes from ``source[source_at]`` on to ``target[target_at]`` on."""
-        _any_copy(target, target_at, source, source_at, size)
-
-    @kernel
-    def copy32(target: Bytes, target_at: int, source: Bytes, source_at: int) -> None:
-        """Copy 32 bytes, from ``source[source_at]`` on to ``target[target_at]`` on."""
-        _copy32(target, target_at, source, source_at)
-
-    @kernel
-    def copy128(target: Bytes, target_at: int, source: Bytes, source_at: int) -> None:
-        """Copy 128 bytes, from ``source[source_at]`` on to ``target[target_at]`` on."""
-        _copy128(target, target_at, source, source_at)
-
-    if MASKED:
-
-        @kernel
-        def copy_padded(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-            """Copy ``size`` bytes, at most 128, and write zeros behind them: 128 bytes of ``target`` change."""
-            _copy_chunk(target, target_at, source, source_at, size)
-            _copy_chunk(target, target_at + 64, source, source_at + 64, size - 64)
-
-        @kernel
-        def copy_loose(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-            """Copy ``size`` bytes; up to 64 bytes of ``target`` behind them may change."""
-            if size <= 64:
-                _copy_chunk(target, target_at, source, source_at, size)
-            else:
-                _any_copy(target, target_at, source, source_at, size)
-
-    else:
-
-        @kernel
-        def copy_padded(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-            """Copy ``size`` bytes, at most 128, and write zeros behind them: 128 bytes of ``target`` change."""
-            for i in range(128):
-                target[target_at + i] = 0
-            _any_copy(target, target_at, source, source_at, size)
-
-        @kernel
-        def copy_loose(target: Bytes, target_at: int, source: Bytes, source_at: int, size: int) -> None:
-            """Copy ``size`` bytes; up to 64 bytes of ``target`` behind them may change."""
-            _any_copy(target, target_at, source, source_at, size)
-
-    @kernel
-    def load64(source: Bytes, at: int) -> int:
-        """Return the 8 bytes from ``source[at]`` on as a big-endian number."""
-        return _load(source, at)  # type: ignore[no-any-return]
-
-    @kernel
-    def store64(target: Bytes, at: int, word: int) -> None:
-        """Write a 64-bit number to ``target[at]`` and the 7 bytes behind, little-endian."""
-        _store(target, at, np.uint64(word))
+        if CHECKED:
+            target[target_at + size + 63] = 0
+        _copy(target, target_at, source, source_at, size)
 
 
-if JIT:
+@kernel
+def load64(source: Bytes, at: int) -> int:
+    """Return the 8 bytes from ``source[at]`` on as a big-endian number."""
+    return _load(source, at)  # type: ignore[no-any-return]
 
-    @kernel
-    def prefetch(array: npt.NDArray[Any], index: int) -> None:
-        """Ask the memory for ``array[index]`` ahead of time; an index beyond its end does no harm."""
-        _prefetch(array, index)
 
-    @kernel
-    def count_ones(bits: int) -> int:
-        """Return how many bits of a number are one."""
-        return _ones(bits)  # type: ignore[no-any-return]
+@kernel
+def store64(target: Bytes, at: int, word: int) -> None:
+    """Write a 64-bit number to ``target[at]`` and the 7 bytes behind, little-endian."""
+    _store(target, at, np.uint64(word))
 
-    @kernel
-    def leading_zeros(word: int) -> int:
-        """Return how many of the 64 bits of ``word`` are zero above its highest one."""
-        return _leading_zeros(np.uint64(word))  # type: ignore[no-any-return]
 
-    @kernel
-    def lowest_bit(bits: int) -> int:
-        """Return the index of the lowest one bit of a number that is not 0."""
-        return _trailing_zeros(bits)  # type: ignore[no-any-return]
+@kernel
+def prefetch(array: npt.NDArray[Any], index: int) -> None:
+    """Ask the memory for ``array[index]`` ahead of time; an index beyond its end does no harm."""
+    _prefetch(array, index)
 
-else:
 
-    def prefetch(array: npt.NDArray[Any], index: int) -> None:
-        """Ask the memory for ``array[index]`` ahead of time; an index beyond its end does no harm."""
+@kernel
+def count_ones(bits: int) -> int:
+    """Return how many bits of a number are one."""
+    return _ones(bits)  # type: ignore[no-any-return]
 
-    def count_ones(bits: int) -> int:
-        """Return how many bits of a number are one."""
-        return int(bits).bit_count()
 
-    def leading_zeros(word: int) -> int:
-        """Return how many of the 64 bits of ``word`` are zero above its highest one."""
-        return 64 - int(word).bit_length()
+@kernel
+def leading_zeros(word: int) -> int:
+    """Return how many of the 64 bits of ``word`` are zero above its highest one."""
+    return _leading_zeros(np.uint64(word))  # type: ignore[no-any-return]
 
-    def lowest_bit(bits: int) -> int:
-        """Return the index of the lowest one bit of a number that is not 0."""
-        return (int(bits) & -int(bits)).bit_length() - 1
+
+@kernel
+def lowest_bit(bits: int) -> int:
+    """Return the index of the lowest one bit of a number that is not 0."""
+    return _trailing_zeros(bits)  # type: ignore[no-any-return]

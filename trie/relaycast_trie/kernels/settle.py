@@ -4,20 +4,11 @@ What is hashed goes by in lanes. A message enters a lane when another one leaves
 so that a few changed paths keep the lanes as busy as many do.
 """
 
-from relaycast_trie.kernels.blake2b import ITEMS, LANES, Rooms, mix, mix_one
 from relaycast_trie.kernels.compiling import face, inlined, kernel
 from relaycast_trie.kernels.encode import AHEAD, MANY, ask_for_children, write_branch, write_leaf
-from relaycast_trie.kernels.handover import flattened
-from relaycast_trie.kernels.lanes import start, take_hash
 from relaycast_trie.kernels.memory import Bytes, Int64s, copy, copy32, copy_loose, int64, lowest_bit, prefetch
-from relaycast_trie.kernels.slots import (
-    FREE_ENTRIES,
-    KEYS,
-    PENDING_ENTRIES,
-    ROOT,
-    STALE_BRANCHES,
-    STALE_ENTRIES,
-)
+from relaycast_trie.kernels.multibuffer_hash import ITEMS, LANES, Rooms, mix, mix_one, start, take_hash
+from relaycast_trie.kernels.packed_args import flattened
 from relaycast_trie.kernels.tables import (
     EXTERNAL,
     REF,
@@ -41,7 +32,15 @@ from relaycast_trie.kernels.tables import (
     slots_in,
     work_in,
 )
-from relaycast_trie.kernels.update import put_into
+from relaycast_trie.kernels.update import (
+    FREE_ENTRIES,
+    KEYS,
+    PENDING_ENTRIES,
+    ROOT,
+    STALE_BRANCHES,
+    STALE_ENTRIES,
+    put_into,
+)
 
 ALONE = 1 << 30
 """Added to the number of an entry: its external value, as something to hash."""

@@ -15,9 +15,7 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 
-from relaycast_trie.kernels.blake2b import Rooms
 from relaycast_trie.kernels.compiling import inlined, kernel
-from relaycast_trie.kernels.handover import Handed, part_of
 from relaycast_trie.kernels.memory import (
     CHECKED,
     Bytes,
@@ -30,6 +28,8 @@ from relaycast_trie.kernels.memory import (
     leading_zeros,
     load64,
 )
+from relaycast_trie.kernels.multibuffer_hash import Rooms
+from relaycast_trie.kernels.packed_args import Handed, part_of
 
 SIZE = 0x3F
 """The bits of a state that tell the size of the reference."""
@@ -128,7 +128,7 @@ class Parts(NamedTuple):
 
 
 Tables = Handed
-"""``Parts``, as ``handover.hand_over`` makes it."""
+"""``Parts``, as ``packed_args.hand_over`` makes it."""
 
 Strings = tuple[Any, ...]
 """A column without names. Callers in Python hand over plain tuples: numba looks at named ones with Python code, which

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relaycast_trie.kernels.blake2b import BLOCK
 from relaycast_trie.kernels.compiling import allocating_kernel, face, inlined
 from relaycast_trie.kernels.decode import (
     BRANCH,
@@ -25,8 +24,8 @@ from relaycast_trie.kernels.decode import (
     partial_fits,
     plan_node,
 )
-from relaycast_trie.kernels.lanes import hash_messages, new_rooms
 from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, int64, load64
+from relaycast_trie.kernels.multibuffer_hash import BLOCK, hash_messages, new_rooms
 from relaycast_trie.kernels.tables import Column, Tables, column_in, nibble, place
 
 HOLDS, FAILS, UNUSED = 0, 1, 2

@@ -16,7 +16,7 @@ After the top trie come the child tries whose root node is in the proof (sp-trie
 True
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
@@ -32,6 +32,7 @@ from relaycast_trie.exceptions import (
     MissingNode,
     RootMismatch,
     TooManyBytes,
+    TooManyNodes,
 )
 from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH, Hasher
 from relaycast_trie.nibbles import from_nibbles, to_nibbles
@@ -47,7 +48,6 @@ from relaycast_trie.node_codec import (
     encode_leaf,
 )
 from relaycast_trie.plain.trie_db import TrieDB
-from relaycast_trie.proofs.places import check_places
 from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_vec
 
@@ -57,7 +57,11 @@ LEFT_OUT = encode_bytes(b"")
 """What stands for a child that comes after its parent."""
 
 MAX_REPEATED_NODES = 1 << 18
-"""Places that the nodes of one proof may have, beyond one for each: see ``places``."""
+"""Places that the nodes of one proof may have, beyond one for each.
+
+A node that several parents name has a place below each of them, and so has all that is below it. 3 kB of nodes that
+name each other many times make more places than any machine can walk.
+"""
 
 MAX_REPEATED_BYTES = 1 << 26
 """Bytes that a compact proof may have beyond those of its storage proof: it holds a node once for each place."""
@@ -358,3 +362,28 @@ def _close(entry: _Open, nodes: dict[bytes, bytes], hasher: Hasher) -> bytes:
 def _chain(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
     yield first
     yield from rest
+
+
+def check_places(roots: Iterable[bytes], below: Callable[[bytes], Sequence[bytes]], most: int) -> None:
+    """Raise ``TooManyNodes`` when the tries with these roots have more than ``most`` places; look at each node once.
+
+    ``below`` returns what a node names, itself named by its hash or its inline bytes.
+    """
+    counts: dict[bytes, int] = {}
+    places = 0
+    for root in roots:
+        stack = [root]
+        while stack:
+            reference = stack[-1]
+            children = below(reference)
+            unknown = [] if reference in counts else [child for child in children if child not in counts]
+            if unknown:
+                stack += unknown
+                continue
+            counts[reference] = 1 + sum(counts[child] for child in children)
+            if counts[reference] > most:
+                raise TooManyNodes(most)
+            stack.pop()
+        places += counts[root]
+        if places > most:
+            raise TooManyNodes(most)

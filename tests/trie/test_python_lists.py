@@ -14,11 +14,11 @@ from naive import together
 from relaycast_trie import ArrayTrie, StorageProof
 from relaycast_trie.array.array_proofs import trace_paths, verify_many
 from relaycast_trie.array.columns import column_of_list, strings_of, strings_together
-from relaycast_trie.kernels import gather
+from relaycast_trie.kernels import python_lists
 from twins import twin_of
 
 LISTS = st.lists(st.binary(max_size=300), max_size=30) | st.lists(st.binary(min_size=5, max_size=5), max_size=30)
-WAYS = [gather.gathered, gather.gathered_plainly]
+WAYS = [python_lists.gathered, python_lists.gathered_plainly]
 
 
 class Liar(bytes):
@@ -32,7 +32,7 @@ class Child(bytes):
     """Bytes of another type."""
 
 
-@twin_of("gather._gather")
+@twin_of("python_lists._gather")
 @pytest.mark.parametrize("way", WAYS)
 @given(strings=LISTS)
 def test_strings_are_gathered_as_their_twin_joins_them(way: Any, strings: list[bytes]) -> None:
@@ -49,13 +49,13 @@ def test_strings_are_gathered_as_their_twin_joins_them(way: Any, strings: list[b
 @pytest.mark.parametrize("before", [0, 1, 40])
 def test_nothing_is_read_of_what_is_not_exactly_bytes(way: Any, other: Any, before: int) -> None:
     strings = [b"x" * 33] * before + [other, b"y"]
-    assert way(strings)[3] == gather.NOT_BYTES
+    assert way(strings)[3] == python_lists.NOT_BYTES
 
 
 @pytest.mark.parametrize("strings", [(b"ab",), {b"ab"}, None, type("Kin", (list,), {})([b"ab"])])
 def test_only_a_list_is_looked_into(strings: Any) -> None:
     with pytest.raises(TypeError, match="expected a list"):
-        gather.gathered(strings)
+        python_lists.gathered(strings)
 
 
 def test_no_reference_is_taken_or_lost() -> None:
@@ -63,8 +63,8 @@ def test_no_reference_is_taken_or_lost() -> None:
     strings = [string] * 3
     before = sys.getrefcount(string), sys.getrefcount(strings)
     for _ in range(1_000):
-        gather.gathered(strings)
-        gather.gathered([*strings, None])
+        python_lists.gathered(strings)
+        python_lists.gathered([*strings, None])
     assert (sys.getrefcount(string), sys.getrefcount(strings)) == before
 
 
@@ -85,7 +85,7 @@ def test_a_list_that_another_thread_changes_is_read_as_it_is_at_one_moment() -> 
     try:
         for _ in range(25):
             time.sleep(0)
-            assert gather.gathered(strings)[0].tobytes() in expected
+            assert python_lists.gathered(strings)[0].tobytes() in expected
     finally:
         done.set()
         changer.join()
@@ -93,21 +93,21 @@ def test_a_list_that_another_thread_changes_is_read_as_it_is_at_one_moment() -> 
 
 
 def test_the_lock_is_kept_while_python_objects_are_read() -> None:
-    kept: Any = gather._gather
+    kept: Any = python_lists._gather
     assert kept.targetoptions["nogil"] is False
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_string_whose_size_does_not_fit_is_not_taken(way: Any) -> None:
-    long = bytes(gather.TOO_LONG)
-    assert way([b"a", long])[3] == gather.NOT_BYTES
+    long = bytes(python_lists.TOO_LONG)
+    assert way([b"a", long])[3] == python_lists.NOT_BYTES
     with pytest.raises(ValueError, match="longer than 2 GiB"):
         column_of_list([b"a", long])
 
 
 def test_more_than_there_is_memory_for_is_a_memory_error() -> None:
     with pytest.raises(MemoryError):
-        gather.gathered([bytes(1 << 30)] * (1 << 20))
+        python_lists.gathered([bytes(1 << 30)] * (1 << 20))
 
 
 class Boastful(frozenset[bytes]):

@@ -4,7 +4,12 @@ There are eight lanes where the CPU has AVX-512, four elsewhere. The compression
 written as vector instructions rather than as a loop that the compiler might vectorise: twelve rounds without memory
 traffic between them. ``_Lanes.rounds`` is the only copy of it. ``mix`` hashes a block in every lane, ``mix_short`` a
 whole message of one block in every lane. ``mix_one`` hashes a block in one lane, in general registers. That takes two
-thirds of the time that all lanes take together. ``lanes`` brings messages in and hashes out.
+thirds of the time that all lanes take together.
+
+Messages come in by two ways. Whoever writes messages one by one writes each to the room of a free lane, with zeros up
+to a whole block, and starts it there. Lanes end and begin in any order (``start``, ``mix``, ``take_hash``). Messages
+that lie in memory already go through ``hash_messages``: a lane that has finished its message takes the next one, so
+that messages of any lengths keep all lanes busy.
 """
 
 import hashlib
@@ -15,8 +20,22 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from relaycast_trie.kernels.compiling import JIT, kernel
-from relaycast_trie.kernels.memory import CHECKED, Bytes, Words, _address, cgutils, compiled_for, intrinsic
+from relaycast_trie.kernels.compiling import JIT, allocating_kernel, inlined, kernel
+from relaycast_trie.kernels.memory import (
+    CHECKED,
+    Bytes,
+    Int64s,
+    Words,
+    _address,
+    cgutils,
+    compiled_for,
+    copy128,
+    copy_padded,
+    instruction,
+    int64,
+    lowest_bit,
+    store64,
+)
 
 LANES = 8 if compiled_for("avx512f") else 4
 BLOCK = 128
@@ -146,7 +165,23 @@ class _Lanes:
         return self.builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(ir.IntType(32), LANES), order))
 
 
-@intrinsic
+def _mix_one_plainly(rooms: Rooms, lane: int) -> int:
+    words, at = rooms.words, lane * rooms.stride
+    size, done = int(words[SIZES + lane]), int(words[DONE + lane])
+    if done == 0:
+        digest = hashlib.blake2b(rooms.buffer[at : at + size].tobytes(), digest_size=32).digest()
+        words[lane : 4 * LANES : LANES] = np.frombuffer(digest, np.uint64)
+    ends = done + BLOCK >= size
+    words[DONE + lane] = 0 if ends else done + BLOCK
+    return int(ends)
+
+
+def _mix_plainly(rooms: Rooms, ahead: int) -> int:
+    assert ahead == 1, "uncompiled, messages are hashed whole"
+    return sum(_mix_one_plainly(rooms, lane) << lane for lane in range(LANES))
+
+
+@instruction(_mix_plainly)
 def _mix(typingctx: Any, rooms: Any, ahead: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word, write = ir.IntType(64), _Lanes(builder)
@@ -163,7 +198,7 @@ def _mix(typingctx: Any, rooms: Any, ahead: Any) -> Any:  # noqa: ARG001
     return types.int64(rooms, types.int64), generate
 
 
-@intrinsic
+@instruction(_mix_one_plainly)
 def _mix_one(typingctx: Any, rooms: Any, lane: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word, write = ir.IntType(64), _Lanes(builder, lanes=1)
@@ -186,7 +221,7 @@ def _mix_one(typingctx: Any, rooms: Any, lane: Any) -> Any:  # noqa: ARG001
     return types.int64(rooms, types.int64), generate
 
 
-@intrinsic
+@instruction(lambda rooms: _mix_plainly(rooms, 1))
 def _mix_short(typingctx: Any, rooms: Any) -> Any:  # noqa: ARG001
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         word, write = ir.IntType(64), _Lanes(builder)
@@ -231,62 +266,160 @@ def _advance(
     return last
 
 
+@kernel
+def mix(rooms: Rooms, ahead: int) -> int:
+    """Hash one more block of the message in each lane; return a bitmap of the lanes whose message ends with it.
+
+    With ``ahead`` 1 the rooms hold whole messages; with 0 each holds the next block of its message. After its last
+    block a lane begins a message again: if nobody starts a new one, it hashes the old one once more.
+    """
+    if CHECKED:
+        rooms.buffer[LANES * rooms.stride - 1] += 0
+    return _mix(rooms, ahead)  # type: ignore[no-any-return]
+
+
+@kernel
+def mix_short(rooms: Rooms) -> None:
+    """Hash one message of at most 128 bytes in each lane; ``rooms`` have a stride of one block.
+
+    ``rooms.words`` gives the bytes of each message in the row ``SIZES``, and gets the hash in rows 0 to 3.
+    """
+    if CHECKED:
+        rooms.buffer[LANES * BLOCK - 1] += 0
+    _mix_short(rooms)
+
+
+@kernel
+def mix_one(rooms: Rooms, lane: int) -> int:
+    """Hash one more block of the message in one lane, whose room holds all of it; return 1 if it ends, else 0."""
+    if CHECKED:
+        rooms.buffer[(lane + 1) * rooms.stride - 1] += 0
+    return _mix_one(rooms, lane)  # type: ignore[no-any-return]
+
+
+def _clear_plainly(buffer: Bytes, at: int) -> None:
+    for i in range(BLOCK):
+        buffer[at + i] = 0
+
+
+@instruction(_clear_plainly, checked=True)
+def _clear(typingctx: Any, buffer: Any, at: Any) -> Any:  # noqa: ARG001
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        zeros = ir.Constant(ir.VectorType(ir.IntType(8), BLOCK), None)
+        to = _address(context, builder, signature.args[0], args[0], args[1])
+        builder.store(zeros, builder.bitcast(to, zeros.type.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(buffer, types.int64), generate
+
+
+@inlined
+def _clear_block(buffer: Bytes, at: int) -> None:
+    """Write 128 zeros from ``buffer[at]`` on."""
+    _clear(buffer, at)
+
+
+@inlined
+def start(rooms: Rooms, lane: int, size: int) -> None:
+    """Begin the message of ``size`` bytes that stands at the start of the room of a lane.
+
+    Zeros are written behind it, a block of them: the room is that much longer.
+    """
+    _clear_block(rooms.buffer, lane * rooms.stride + size)
+    rooms.words[DONE + lane] = 0
+    rooms.words[SIZES + lane] = size
+
+
+@inlined
+def take_hash(rooms: Rooms, lane: int, out: Bytes, at: int) -> None:
+    """Write the hash of the message that ended last in a lane, 32 bytes, to ``out[at]`` on."""
+    for row in range(4):
+        store64(out, at + 8 * row, rooms.words[row * LANES + lane])
+
+
+@allocating_kernel
+def new_rooms() -> Rooms:
+    """Return rooms of one block each, for ``hash_messages``."""
+    return Rooms(np.zeros(ROWS, np.uint64), np.zeros(LANES * BLOCK, np.uint8), int64(BLOCK))
+
+
+@inlined
+def _hash_short(rooms: Rooms, data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s) -> int:
+    """Hash messages of one block, one for each lane at a time, until a longer one comes; return how many.
+
+    Arguments are those of ``hash_messages``; what is left, fewer messages than there are lanes or longer ones, is
+    not hashed.
+    """
+    first = 0
+    while first + LANES <= count:
+        for lane in range(LANES):
+            if sizes[first + lane] > BLOCK:
+                return first
+        for lane in range(LANES):
+            i = first + lane
+            copy_padded(rooms.buffer, lane * BLOCK, data, starts[i], sizes[i])
+            rooms.words[SIZES + lane] = sizes[i]
+        mix_short(rooms)
+        for lane in range(LANES):
+            take_hash(rooms, lane, out, slots[first + lane])
+        first += LANES
+    return first
+
+
 if JIT:
 
     @kernel
-    def mix(rooms: Rooms, ahead: int) -> int:
-        """Hash one more block of the message in each lane; return a bitmap of the lanes whose message ends with it.
+    def hash_messages(
+        rooms: Rooms, data: Bytes, starts: Int64s, sizes: Int64s, count: int, out: Bytes, slots: Int64s
+    ) -> None:
+        """Write the hash of ``data[starts[i] : starts[i] + sizes[i]]`` to ``out[slots[i] : slots[i] + 32]``.
 
-        With ``ahead`` 1 the rooms hold whole messages; with 0 each holds the next block of its message. After its last
-        block a lane begins a message again: if nobody starts a new one, it hashes the old one once more.
+        That is for each ``i`` below ``count``. ``rooms`` are what ``new_rooms`` returns.
         """
-        if CHECKED:
-            rooms.buffer[LANES * rooms.stride - 1] += 0
-        return _mix(rooms, ahead)  # type: ignore[no-any-return]
-
-    @kernel
-    def mix_short(rooms: Rooms) -> None:
-        """Hash one message of at most 128 bytes in each lane; ``rooms`` have a stride of one block.
-
-        ``rooms.words`` gives the bytes of each message in the row ``SIZES``, and gets the hash in rows 0 to 3.
-        """
-        if CHECKED:
-            rooms.buffer[LANES * BLOCK - 1] += 0
-        _mix_short(rooms)
-
-    @kernel
-    def mix_one(rooms: Rooms, lane: int) -> int:
-        """Hash one more block of the message in one lane, whose room holds all of it; return 1 if it ends, else 0."""
-        if CHECKED:
-            rooms.buffer[(lane + 1) * rooms.stride - 1] += 0
-        return _mix_one(rooms, lane)  # type: ignore[no-any-return]
+        words = rooms.words
+        following = _hash_short(rooms, data, starts, sizes, count, out, slots)
+        busy = int64(0)
+        for lane in range(min(count - following, LANES)):
+            words[DONE + lane] = 0
+            words[SIZES + lane] = sizes[following]
+            words[ITEMS + lane] = following
+            busy |= int64(1) << lane
+            following += 1
+        while busy:
+            waiting = busy
+            while waiting:
+                lane = lowest_bit(waiting)
+                waiting &= waiting - 1
+                i = int64(words[ITEMS + lane])
+                done = int64(words[DONE + lane])
+                if sizes[i] - done >= BLOCK:
+                    copy128(rooms.buffer, lane * BLOCK, data, starts[i] + done)
+                else:
+                    copy_padded(rooms.buffer, lane * BLOCK, data, starts[i] + done, sizes[i] - done)
+            ended = mix(rooms, 0) & busy
+            while ended:
+                lane = lowest_bit(ended)
+                ended &= ended - 1
+                take_hash(rooms, lane, out, slots[int64(words[ITEMS + lane])])
+                if following < count:
+                    words[SIZES + lane] = sizes[following]
+                    words[ITEMS + lane] = following
+                    following += 1
+                else:
+                    busy ^= int64(1) << lane
 
 else:
 
-    def mix_one(rooms: Rooms, lane: int) -> int:
-        """Hash one more block of the message in one lane, whose room holds all of it; return 1 if it ends, else 0."""
-        words, at = rooms.words, lane * rooms.stride
-        size, done = int(words[SIZES + lane]), int(words[DONE + lane])
-        if done == 0:
-            digest = hashlib.blake2b(rooms.buffer[at : at + size].tobytes(), digest_size=32).digest()
-            words[lane : 4 * LANES : LANES] = np.frombuffer(digest, np.uint64)
-        ends = done + BLOCK >= size
-        words[DONE + lane] = 0 if ends else done + BLOCK
-        return int(ends)
-
-    def mix_short(rooms: Rooms) -> None:
-        """Hash one message of at most 128 bytes in each lane; ``rooms`` have a stride of one block.
-
-        ``rooms.words`` gives the bytes of each message in the row ``SIZES``, and gets the hash in rows 0 to 3.
-        """
-        for lane in range(LANES):
-            mix_one(rooms, lane)
-
-    def mix(rooms: Rooms, ahead: int) -> int:
-        """Hash one more block of the message in each lane; return a bitmap of the lanes whose message ends with it.
-
-        With ``ahead`` 1 the rooms hold whole messages; with 0 each holds the next block of its message. After its last
-        block a lane begins a message again: if nobody starts a new one, it hashes the old one once more.
-        """
-        assert ahead == 1, "uncompiled, messages are hashed whole"
-        return sum(mix_one(rooms, lane) << lane for lane in range(LANES))
+    def hash_messages(
+        rooms: Rooms,  # noqa: ARG001 - hashlib needs no room
+        data: Bytes,
+        starts: Int64s,
+        sizes: Int64s,
+        count: int,
+        out: Bytes,
+        slots: Int64s,
+    ) -> None:
+        """Do the same by hashlib, where nothing is compiled."""
+        for i in range(count):
+            digest = hashlib.blake2b(data[starts[i] : starts[i] + sizes[i]].tobytes(), digest_size=32).digest()
+            out[slots[i] : slots[i] + 32] = np.frombuffer(digest, np.uint8)
