@@ -6,9 +6,9 @@ from typing import Protocol
 
 from relaycast_collator.relay_chain import RelayBlock
 from relaycast_pallets.frame.state import StateDiscarded
+from relaycast_pallets.frame.well_known_keys import RelayProofRequest
 from relaycast_pallets.messaging.inbound_message import InboundMessage
-from relaycast_pallets.parachain_system.messaging_state import channel_keys
-from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
+from relaycast_pallets.parachain_system.inbound_messages import channel_keys
 from relaycast_pallets.subscriber.tracked_proof import TrackedProof
 from relaycast_trie import StorageProof
 from relaycast_xcm import ParaId

@@ -6,12 +6,11 @@ sovereign account; system parachains may ask for execution without payment. What
 
 from msgspec.structs import replace
 
-from relaycast_pallets.balances.pallet import Balances
+from relaycast_pallets.asset_traps import AssetTraps
+from relaycast_pallets.balances import Balances
 from relaycast_pallets.broadcaster.pallet import Broadcaster
 from relaycast_pallets.frame.system import System
-from relaycast_pallets.xcm.asset_traps import AssetTraps
-from relaycast_pallets.xcm.fungible_adapter import FungibleAdapter
-from relaycast_pallets.xcm.weight_trader import FeesToAuthor
+from relaycast_pallets.xcm import FeesToAuthor, FungibleAdapter
 from relaycast_trie import blake2_256
 from relaycast_xcm import (
     POLKADOT_WEIGHTS,

@@ -11,7 +11,7 @@ from itertools import chain
 
 from relaycast_ledger.account_records import BlockAccount, NodeTotals
 from relaycast_ledger.publisher_book import Nodes, PublisherBook
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.tracked_proof import by_hash

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from relaycast_ledger.account_records import Ending, KeyAccount, KeyEnding, NodeTotals, NodeUse
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.subscriber.plan import PublisherView
 from relaycast_pallets.subscriber.processing_result import PublisherChange
 from relaycast_trie.nibbles import to_nibbles

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from relaycast_ledger.account_records import IN_THE_PROOF, BlockAccount
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.tracked_proof import by_hash
 from relaycast_trie import StorageProof

@@ -5,7 +5,7 @@ from msgspec import Struct, field
 from relaycast_ledger.account_records import BlockAccount
 from relaycast_ledger.pov import PovSize
 from relaycast_ledger.proof_picture import ProofPicture
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId, Weight
 

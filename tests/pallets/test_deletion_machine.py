@@ -24,7 +24,7 @@ from pallets.test_subscriber_machine import (
 )
 from pallets.test_upgrade_machine import UpgradedNetwork
 from relaycast_pallets import Policies
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_pallets.subscriber.policies import EverythingCarried, Silent, Told
 from relaycast_xcm.primitives import ParaId
 from searches import examples

@@ -20,7 +20,7 @@ from relaycast_ledger.spreads import FullBlock, Latency, Spread
 from relaycast_ledger.starvation import Starvation
 from relaycast_ledger.tally import SubscriberTally, Tally
 from relaycast_pallets.broadcaster.events import DataPublished, KeyExpired, PublisherDeregistered
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 

@@ -15,7 +15,7 @@ from relaycast_collator.relay_chain import RelayChain
 from relaycast_ledger.outcome import PublisherCost, PublisherOutcome, RecordedOutcome, RelayOutcome, SubscriberOutcome
 from relaycast_ledger.spreads import share
 from relaycast_ledger.tally import SubscriberTally
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.set_up import budget_for_any_key
 from relaycast_xcm import ParaId

@@ -7,7 +7,7 @@ without room, and the next pass continues there. A callback for a deletion weigh
 
 from msgspec import Struct, field
 
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_pallets.frame.system import System
 from relaycast_pallets.subscriber.events import CallbackOverweight, DataDeleted, DataProcessed, EntryUndecodable
 from relaycast_pallets.subscriber.processing_result import PublisherChange

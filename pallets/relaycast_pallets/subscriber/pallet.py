@@ -8,9 +8,9 @@ storage.
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.frame.system import Origin, System, ensure_root
-from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest
+from relaycast_pallets.frame.well_known_keys import Child, RelayProofRequest
 from relaycast_pallets.subscriber.cache_limit import CacheLimit, settle_caches
 from relaycast_pallets.subscriber.callbacks import Delivered, deliver
 from relaycast_pallets.subscriber.charges import Charges

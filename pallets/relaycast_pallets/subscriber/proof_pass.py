@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.subscriber.callbacks import CallbackMeter
 from relaycast_pallets.subscriber.oversize import Oversize, key_on_the_way
 from relaycast_pallets.subscriber.pallet import Subscriber

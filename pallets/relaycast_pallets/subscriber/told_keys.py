@@ -2,7 +2,7 @@
 
 from collections.abc import Set
 
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_pallets.subscriber.delivered_keys import DeliveredKeys, bitmap_of
 from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
 from relaycast_pallets.subscriber.processing_result import ProofProcessingResult, PublisherChange
