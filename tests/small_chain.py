@@ -19,7 +19,7 @@ from relaycast_node.extrinsic.watchers import READY, StatusCallback, Watchers
 from relaycast_node.metadata.runtime import RuntimeNames
 from relaycast_pallets.frame.dispatch import DispatchClass, DispatchInfo, Pays
 from relaycast_pallets.frame.state import State, StateDiscarded
-from relaycast_pallets.transaction_payment.pallet import FeeDetails
+from relaycast_pallets.transaction_payment import FeeDetails
 from relaycast_trie import ChildInfo, blake2_256
 from relaycast_xcm import ParaId, Weight
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import relaycast_collator as collator
 from relaycast_pallets.broadcaster.config import UNITS
-from relaycast_pallets.xcm.weight_trader import CENT
+from relaycast_pallets.xcm import CENT
 from relaycast_xcm import ParaId, Weight, parachain_account
 
 FEES = 2 * CENT

@@ -23,7 +23,7 @@ from relaycast.scenario.policy_choice import KINDS, PolicyTable, check_policies
 from relaycast.scenario.policy_choice import budget_of as _budget_of
 from relaycast.scenario.policy_choice import policies_of as _policies_of
 from relaycast_pallets.broadcaster.config import DRAFT_MOCK, POLKADOT, PRESETS, ROCOCO, SPEC, BroadcasterConfig
-from relaycast_pallets.broadcaster.published_entry import INFINITE
+from relaycast_pallets.broadcaster.storage import INFINITE
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy, CumulusSixths, Floor, Remaining
 from relaycast_pallets.subscriber.policies import (
     MAX_NODE_BYTES,

@@ -40,7 +40,7 @@ from relaycast.upgradable import Upgradable
 from relaycast_ledger.ledger import Accounts, Ledger
 from relaycast_ledger.run_statistics import RunStatistics
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
-from relaycast_pallets.broadcaster.published_entry import INFINITE
+from relaycast_pallets.broadcaster.storage import INFINITE
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.policies import Policies

@@ -12,10 +12,10 @@ from typing import Protocol
 from relaycast_collator.parachain import Parachain, ParachainBlock
 from relaycast_collator.relay_chain import RelayBlock
 from relaycast_pallets.frame.state import StateDiscarded
+from relaycast_pallets.frame.well_known_keys import RelayProofRequest
 from relaycast_pallets.messaging.inbound_message import InboundMessage
-from relaycast_pallets.parachain_system.messaging_state import channel_keys
+from relaycast_pallets.parachain_system.inbound_messages import channel_keys
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, ParachainInherentData, PersistedValidationData
-from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
 from relaycast_pallets.subscriber.proof_pass import TrackedProof
 from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_trie import StorageProof

@@ -27,7 +27,8 @@ from relaycast_collator.header import (
     ordered_root,
 )
 from relaycast_collator.upgrades import RelayUpgrades
-from relaycast_pallets.balances.pallet import Balances
+from relaycast_pallets.asset_traps import AssetTraps
+from relaycast_pallets.balances import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.broadcaster.pallet import Broadcaster
 from relaycast_pallets.frame.partial_state import PartialState
@@ -42,15 +43,11 @@ from relaycast_pallets.frame.well_known_keys import (
     TWO_EPOCHS_AGO_RANDOMNESS,
     para_head,
 )
-from relaycast_pallets.message_queue.outcome_events import event_of
-from relaycast_pallets.messaging.dmp import Dmp, DownwardDump
-from relaycast_pallets.messaging.hrmp import ChannelDump, Hrmp
+from relaycast_pallets.message_queue import event_of
 from relaycast_pallets.messaging.inbound_message import InboundMessage
-from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
-from relaycast_pallets.parachain_system.messaging_state import MessagingState
-from relaycast_pallets.xcm.asset_traps import AssetTraps
-from relaycast_pallets.xcm.fungible_adapter import FungibleAdapter
-from relaycast_pallets.xcm.weight_trader import FeesToAuthor
+from relaycast_pallets.messaging.relay_queues import ChannelDump, Dmp, DownwardDump, Hrmp
+from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken, MessagingState
+from relaycast_pallets.xcm import FeesToAuthor, FungibleAdapter
 from relaycast_trie import ChildInfo, StateVersion, StorageProof, blake2_256
 from relaycast_trie.engine import Engine
 from relaycast_trie.plain.partial_trie import StateWitness

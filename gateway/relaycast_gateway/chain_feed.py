@@ -35,8 +35,7 @@ from relaycast_gateway.pallet_event import SHORT_NAMES, event_fields, event_name
 from relaycast_gateway.principal import chain_principal
 from relaycast_gateway.record import EventDraft, EventRecord, Headers
 from relaycast_pallets.broadcaster.events import DataPublished
-from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import INFINITE, PublishedEntry, derive_child_info
 from relaycast_pallets.frame.events import Event
 from relaycast_pallets.frame.system import System, storage_prefix
 from relaycast_pallets.subscriber.subscription import (
@@ -45,7 +44,7 @@ from relaycast_pallets.subscriber.subscription import (
     ValidFor,
     compute_ttl_state,
 )
-from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS, SLOT_MILLISECONDS, Timestamp
+from relaycast_pallets.timestamp import GENESIS_MILLISECONDS, SLOT_MILLISECONDS, Timestamp
 from relaycast_xcm import ParaId
 
 PREFIX = "io.relaycast"

@@ -47,7 +47,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 def event_name(kind: type[Event]) -> str:
     """Return the namespace of a kind of event, without the prefix.
 
-    >>> from relaycast_pallets.balances.events import BurnedHeld
+    >>> from relaycast_pallets.balances import BurnedHeld
     >>> event_name(KeyExpired), event_name(BurnedHeld)
     ('key.expired', 'pallet.balances.burned_held')
     """

@@ -13,7 +13,7 @@ from relaycast_collator.facts import Fact, MessagesQueued, ParachainLeft, RelayS
 from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import Update
 from relaycast_ledger.records import Delivery
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
 from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_pallets.subscriber.subscription import SubscribedKey

@@ -11,7 +11,7 @@ import msgspec
 
 from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, GuestRefusedBlock, RelaySealed
 from relaycast_ledger.outcome import SCHEMA_VERSION
-from relaycast_pallets.balances.events import Burned, BurnedHeld, Deposit, Held, Minted, Released, Transfer
+from relaycast_pallets.balances import Burned, BurnedHeld, Deposit, Held, Minted, Released, Transfer
 from relaycast_pallets.frame.system import Event
 
 RELAY = "relay"

@@ -31,7 +31,7 @@ from relaycast_ledger.outcome import BLOCKS_BEHIND
 from relaycast_ledger.pov import PovSize, guest_pov_size, pov_size
 from relaycast_ledger.proof_picture import ProofPicture, picture_tries
 from relaycast_ledger.records import BlockRecord, Delivery, GuestRecord, Invariants, ReadTotals, ToldDeletion, Uncharged
-from relaycast_pallets.parachain_system.messaging_state import channel_keys
+from relaycast_pallets.parachain_system.inbound_messages import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.subscriber.events import CallbackOverweight, PublisherDisabled
 from relaycast_pallets.subscriber.proof_pass import TrackedProof

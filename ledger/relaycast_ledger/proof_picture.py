@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from relaycast_ledger.accounting import IN_THE_PROOF, BlockAccount
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.subscriber.proof_pass import by_hash
 from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_trie import StorageProof

@@ -8,7 +8,7 @@ from relaycast_collator.guests import StorageItemShare
 from relaycast_ledger.accounting import IN_THE_PROOF, BlockAccount
 from relaycast_ledger.pov import PovSize
 from relaycast_ledger.proof_picture import ProofPicture
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm import ParaId, Weight
 

@@ -1,7 +1,18 @@
 """State and its laws: the relay chain's broadcaster, the parachain's subscriber, and what both stand on."""
 
-from relaycast_pallets.balances.pallet import Balances, HoldReason, InsufficientBalance
-from relaycast_pallets.broadcaster.config import DRAFT_MOCK, POLKADOT, PRESETS, ROCOCO, SPEC, BroadcasterConfig
+from relaycast_pallets.balances import Balances, HoldReason, InsufficientBalance
+from relaycast_pallets.broadcaster.config import (
+    DRAFT_MOCK,
+    POLKADOT,
+    PRESETS,
+    REGISTRATIONS,
+    ROCOCO,
+    SPEC,
+    AnyParachain,
+    BroadcasterConfig,
+    PublicParachains,
+    Registration,
+)
 from relaycast_pallets.broadcaster.errors import (
     AlreadyRegistered,
     BroadcasterError,
@@ -26,8 +37,7 @@ from relaycast_pallets.broadcaster.events import (
     PublisherRegistered,
 )
 from relaycast_pallets.broadcaster.pallet import PUBLISHER_DEPOSIT, Broadcaster, derive_child_info
-from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry
-from relaycast_pallets.broadcaster.registration import REGISTRATIONS, AnyParachain, PublicParachains, Registration
+from relaycast_pallets.broadcaster.storage import INFINITE, PublishedEntry
 from relaycast_pallets.frame.account import AccountData, AccountInfo
 from relaycast_pallets.frame.dispatch import DispatchClass, DispatchInfo, Pays, PostDispatchInfo
 from relaycast_pallets.frame.state import State, StateDiscarded
@@ -45,7 +55,7 @@ from relaycast_pallets.frame.system import (
     ensure_signed,
 )
 from relaycast_pallets.frame.weights import WeightTable, parse_weights
-from relaycast_pallets.frame.well_known_keys import static_relay_keys
+from relaycast_pallets.frame.well_known_keys import Child, RelayProofRequest, Top, static_relay_keys
 from relaycast_pallets.parachain_system.pallet import (
     MAX_POV_BYTES,
     IncompleteBelowLimit,
@@ -63,7 +73,6 @@ from relaycast_pallets.parachain_system.relay_budget import (
     into_abridged,
     message_free_bytes,
 )
-from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest, Top
 from relaycast_pallets.subscriber.config import (
     SubscriberConfig,
     budget_for_any_key,
@@ -106,9 +115,9 @@ from relaycast_pallets.subscriber.subscription import (
     subscribed_key,
 )
 from relaycast_pallets.subscriber.walk import TrieDepthExceeded
-from relaycast_pallets.sudo.pallet import RequireSudo, Sudo
-from relaycast_pallets.timestamp.pallet import Timestamp, TimestampInvalid
-from relaycast_pallets.transaction_payment.pallet import FeeDetails, TransactionPayment
+from relaycast_pallets.sudo import RequireSudo, Sudo
+from relaycast_pallets.timestamp import Timestamp, TimestampInvalid
+from relaycast_pallets.transaction_payment import FeeDetails, TransactionPayment
 
 __all__ = [
     "DRAFT_MOCK",

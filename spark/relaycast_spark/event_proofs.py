@@ -13,8 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import PublishedEntry, derive_child_info
 from relaycast_trie import ProofError, RelaycastError, StorageProof
 from relaycast_xcm import ParaId
 

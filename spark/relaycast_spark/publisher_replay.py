@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaycast_pallets.broadcaster.published_entry import INFINITE
+from relaycast_pallets.broadcaster.storage import INFINITE
 from relaycast_spark.exceptions import RowRefused
 from relaycast_spark.publications import MAX_U32, PUBLISHER_ROOTS, bytes_in, numbers_in
 from relaycast_trie import ArrayTrie, StateVersion, warm_up

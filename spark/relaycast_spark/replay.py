@@ -14,7 +14,7 @@ from relaycast_ledger import Invariants
 from relaycast_ledger.segments.checkpoint import closing_digest, thaw
 from relaycast_ledger.segments.fast_forward import FrugalCollator, StaticReads
 from relaycast_ledger.segments.simulated import Advanced, Preparation, Simulated
-from relaycast_pallets.broadcaster.publisher_trie import publisher_of
+from relaycast_pallets.broadcaster.storage import publisher_of
 from relaycast_spark.exceptions import SpineDiverged
 from relaycast_spark.tables import REPLAYED, Row, given_of, row_of, violation_row
 from relaycast_trie.child_info import ChildInfo

@@ -14,15 +14,15 @@ from relaycast.attacks.price.ground import FIRST_READER, PriceGround, Terms
 from relaycast.attacks.price.table import Measuring, price_griefer
 from relaycast.cli.exit_code import ExitCode
 from relaycast_collator.relay_chain import BLOCK_AUTHOR
-from relaycast_pallets.balances.pallet import Balances
+from relaycast_pallets.balances import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT, UNITS
 from relaycast_pallets.broadcaster.pallet import Broadcaster
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.system import System
 from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.proof_pass import TrackedProof
-from relaycast_pallets.transaction_payment.pallet import TransactionPayment
-from relaycast_pallets.xcm.weight_trader import WeightToFee
+from relaycast_pallets.transaction_payment import TransactionPayment
+from relaycast_pallets.xcm import WeightToFee
 from relaycast_trie import StateVersion, StorageProof, build_database
 from relaycast_xcm import ParaId, Weight
 

@@ -7,9 +7,8 @@ import pytest
 from command_line import Command, Refused
 from relaycast.attacks import SquatReport, SquatRow, squat
 from relaycast.attacks.squatted_ids import LATE, PROMPT, SLOW
-from relaycast_pallets.broadcaster.config import POLKADOT
+from relaycast_pallets.broadcaster.config import POLKADOT, PublicParachains
 from relaycast_pallets.broadcaster.pallet import Broadcaster
-from relaycast_pallets.broadcaster.registration import PublicParachains
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import RelayChainTable
 from relaycast.simulation.simulation import Simulation
 from relaycast_ledger import BlockRecord
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_pallets.parachain_system.relay_budget import Remaining
 from relaycast_trie import Branch, Leaf, StateVersion
 from relaycast_trie.hasher import blake2_256

@@ -6,7 +6,7 @@ from app.runtime_chain_served import ServedRuntime
 from relaycast_collator import GuestBuilt
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash
 from relaycast_node.rpc.header_json import hexed
-from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest, Top
+from relaycast_pallets.frame.well_known_keys import RelayProofRequest, Top
 from relaycast_trie import StorageProof, blake2_256
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.scale import ScaleReader, encode_bytes

@@ -18,7 +18,7 @@ from relaycast.scenario.scenario import (
 from relaycast.scenario.workload import names_of, publications, wanted, wants_change
 from relaycast.simulation.simulation import Simulation
 from relaycast_ledger import BlockRecord
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_xcm import ParaId
 
 READER = ParaId(3_000)

@@ -26,7 +26,7 @@ from relaycast.serve.network import living
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.rpc.rpc_error import RpcError
 from relaycast_node.timeline import TICKS_OF_A_CHECKPOINT
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.frame.well_known_keys import para_head
 from relaycast_trie import StorageProof, blake2_256
 from relaycast_xcm import ParaId

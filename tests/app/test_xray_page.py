@@ -10,7 +10,7 @@ from app.browser import dumped
 from app.page import parsed
 from command_line import Command, Refused, Written
 from relaycast.genesis.storage_names import storage_name
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.frame.well_known_keys import static_relay_keys
 from relaycast_trie import StateVersion, StorageProof, TrieDBMut, blake2_256, build_database
 from relaycast_xcm import ParaId

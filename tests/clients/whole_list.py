@@ -15,7 +15,7 @@ from clients.conversation import PEERS, Facts, Said
 from clients.served import Served
 from peers import missing
 from relaycast.cli.command import execute
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_trie.hasher import blake2_256
 from rooms import ROOT
 

@@ -6,9 +6,8 @@ from relaycast_collator import GuestBlock, GuestDump, GuestRefused, Header, Rela
 from relaycast_collator.collator import collect_relay_storage_proof
 from relaycast_collator.header import ordered_root
 from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT, static_relay_keys
+from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT, RelayProofRequest, static_relay_keys
 from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
-from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
 from relaycast_trie import Recorder, StorageProof, blake2_256
 from relaycast_trie.hasher import twox_128
 from relaycast_xcm import ParaId

@@ -15,7 +15,7 @@ from relaycast_collator import (
     RelaySealed,
     TickBegan,
 )
-from relaycast_pallets.messaging.waiting import MAX_WAITING_BYTES
+from relaycast_pallets.messaging.relay_queues import MAX_WAITING_BYTES
 from relaycast_xcm import ParaId
 
 

@@ -24,7 +24,7 @@ from relaycast_collator import (
 from relaycast_collator.chains import ChainsDump
 from relaycast_collator.relay_chain import FIRST_SLOT, host_configuration
 from relaycast_pallets.frame.well_known_keys import ACTIVE_CONFIG, CURRENT_SLOT, para_head
-from relaycast_pallets.messaging.hrmp import MODELLED_CHANNEL
+from relaycast_pallets.messaging.relay_queues import MODELLED_CHANNEL
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import blake2_256
 from relaycast_trie.scale import encode_bytes, encode_u64

@@ -14,8 +14,13 @@ from relaycast_pallets.frame.well_known_keys import (
     hrmp_ingress_channel_index,
 )
 from relaycast_pallets.messaging.hrmp_channel import HrmpChannel
-from relaycast_pallets.messaging.inbound_message import AbridgedMessages, HashedMessage, InboundMessage, extend
-from relaycast_pallets.messaging.waiting import MAX_WAITING_MESSAGES
+from relaycast_pallets.messaging.inbound_message import (
+    AbridgedMessages,
+    HashedMessage,
+    InboundMessage,
+    extend,
+)
+from relaycast_pallets.messaging.relay_queues import MAX_WAITING_MESSAGES
 from relaycast_pallets.parachain_system.inbound_messages import QueueHeadMismatch
 from relaycast_pallets.parachain_system.pallet import Panic, ParachainInherentData
 from relaycast_trie import CodecError

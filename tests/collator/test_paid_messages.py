@@ -8,10 +8,10 @@ from collator.networks import OTHER_PUBLISHER, PUBLISHER, SYSTEM_PUBLISHER, key,
 from relaycast_collator import ChainSimulator
 from relaycast_collator.relay_chain import BLOCK_AUTHOR
 from relaycast_pallets import DataPublished
-from relaycast_pallets.balances.events import Burned, Deposit, Issued, Minted, Transfer
-from relaycast_pallets.message_queue.outcome_events import MessageProcessed, MessageProcessingFailed
-from relaycast_pallets.xcm.asset_traps import AssetsTrapped, AssetTraps, trap_of
-from relaycast_pallets.xcm.weight_trader import WeightToFee
+from relaycast_pallets.asset_traps import AssetsTrapped, AssetTraps, trap_of
+from relaycast_pallets.balances import Burned, Deposit, Issued, Minted, Transfer
+from relaycast_pallets.message_queue import MessageProcessed, MessageProcessingFailed
+from relaycast_pallets.xcm import WeightToFee
 from relaycast_trie import blake2_256
 from relaycast_xcm import (
     MAX_PAID_INSTRUCTIONS,

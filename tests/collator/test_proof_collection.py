@@ -26,8 +26,7 @@ from relaycast_pallets import (
     static_relay_keys,
 )
 from relaycast_pallets.frame.state import StateDiscarded
-from relaycast_pallets.frame.well_known_keys import ACTIVE_CONFIG
-from relaycast_pallets.parachain_system.relay_proof_request import Child
+from relaycast_pallets.frame.well_known_keys import ACTIVE_CONFIG, Child
 from relaycast_trie import StorageProof
 from relaycast_xcm import ParaId
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from relaycast_collator import DigestItem, Header
 from relaycast_pallets import PublishedEntry, derive_child_info
-from relaycast_pallets.broadcaster.published_keys import PublishedKeys
 from relaycast_pallets.broadcaster.storage import (
+    PublishedKeys,
     PublisherInfo,
     _decode_cursor,
     _decode_ttl,
@@ -18,8 +18,8 @@ from relaycast_pallets.broadcaster.storage import (
     _encode_ttl,
 )
 from relaycast_pallets.frame.account import IS_NEW_LOGIC, AccountData, AccountInfo
+from relaycast_pallets.frame.well_known_keys import Child, RelayProofRequest, RelayStorageKey, Top
 from relaycast_pallets.parachain_system.pallet import PersistedValidationData
-from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest, RelayStorageKey, Top
 from relaycast_pallets.subscriber.storage import _CURSOR, _ROOTS, TRIE_DEPTH_EXCEEDED
 from relaycast_pallets.subscriber.subscription import (
     Infinite,

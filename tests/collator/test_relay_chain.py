@@ -15,8 +15,13 @@ from relaycast_collator.relay_chain import Call
 from relaycast_pallets import AlreadyRegistered, ExhaustsResources, derive_child_info
 from relaycast_pallets.frame.state import Snapshot, StateDiscarded
 from relaycast_pallets.frame.system import Origin
-from relaycast_pallets.frame.well_known_keys import ACTIVE_CONFIG, CURRENT_SLOT, para_head, static_relay_keys
-from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
+from relaycast_pallets.frame.well_known_keys import (
+    ACTIVE_CONFIG,
+    CURRENT_SLOT,
+    RelayProofRequest,
+    para_head,
+    static_relay_keys,
+)
 from relaycast_trie import ChildInfo, StateVersion, blake2_256
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import HashedValue, Value

@@ -23,16 +23,16 @@ from relaycast_gateway.icrc16 import to_json
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.pallet_event import event_name, plain
 from relaycast_gateway.principal import chain_principal
-from relaycast_pallets.balances.events import HoldReason
+from relaycast_pallets.balances import HoldReason
 from relaycast_pallets.broadcaster.events import DataPublished, KeyExpired
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_pallets.frame.events import Event
 from relaycast_pallets.frame.system import Origin, System
 from relaycast_pallets.subscriber.events import PublisherEnabled
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions
-from relaycast_pallets.sudo.pallet import RequireSudo
-from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS
+from relaycast_pallets.sudo import RequireSudo
+from relaycast_pallets.timestamp import GENESIS_MILLISECONDS
 from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import ProofError
 from relaycast_xcm import Location, ParaId, Weight

@@ -13,7 +13,7 @@ from relaycast_collator import BlockBuilt, BlockPanicked, Fact, Pace, RelaySeale
 from relaycast_ledger import BlockRecord
 from relaycast_ledger.event_lines import NAMES, EventLines, lines
 from relaycast_pallets import PUBLISHER_DEPOSIT, Event
-from relaycast_pallets.balances.events import BurnedHeld, Deposit, Transfer
+from relaycast_pallets.balances import BurnedHeld, Deposit, Transfer
 
 PACES = [
     Pace(),

@@ -39,7 +39,6 @@ DIRECT_TESTS: dict[str, tuple[str, ...]] = {
     f"{_PALLETS}/subscriber/node_cache.py": _tests(
         "pallets", "node_cache", "publisher_pass", "interrupted_passes", "trie_node_caching"
     ),
-    f"{_PALLETS}/broadcaster/ttl_expiration.py": _tests("pallets", "ttl_expiration"),
     "xcm/relaycast_xcm/barriers.py": _tests("xcm", "barriers"),
     f"{_PALLETS}/subscriber/proof_pass.py": _tests(
         "pallets",

@@ -1,5 +1,6 @@
 """Metadata: what pallets declare is what clients decode by."""
 
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -163,3 +164,20 @@ def test_ids_and_integers_have_their_rust_types() -> None:
     assert runtime.types.annotated(ParaId) == runtime.types.spelled("ParaId")
     assert runtime.types.annotated(list[u32]) == runtime.types.spelled("Vec<u32>")
     assert runtime.types.annotated(bytes | None) == runtime.types.spelled("Option<Vec<u8>>")
+
+
+METADATA_BYTES = {
+    "relaycast relay": ("8b2fc2e49959555d", "1159074d6bfe21f9"),
+    "relaycast parachain 2000": ("8de74f95c95511fb", "85d3510b8b032a6a"),
+    "relaycast parachain 3000": ("8de74f95c95511fb", "85d3510b8b032a6a"),
+}
+"""The first bytes of SHA-256 over versions 14 and 15."""
+
+
+def test_metadata_keeps_its_bytes() -> None:
+    """Names, order, docstrings and the paths of types are what clients generate code from."""
+    found = {
+        chain.name: tuple(sha256(modelled(chain).metadata_in(version)).hexdigest()[:16] for version in (14, 15))
+        for chain in live_chains().served()
+    }
+    assert found == METADATA_BYTES

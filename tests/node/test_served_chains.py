@@ -28,10 +28,10 @@ from relaycast_node.extrinsic.era import Mortal
 from relaycast_node.extrinsic.extrinsic import Bare, decode_extrinsic
 from relaycast_node.extrinsic.pool_errors import PoolError
 from relaycast_node.live import Live
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT
-from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS, SLOT_MILLISECONDS
+from relaycast_pallets.timestamp import GENESIS_MILLISECONDS, SLOT_MILLISECONDS
 from relaycast_trie import StorageProof
 from relaycast_xcm import ParaId
 

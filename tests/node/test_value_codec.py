@@ -11,7 +11,7 @@ from scalecodec.type_registry import load_type_registry_preset
 from relaycast_node.metadata.declarations import declare
 from relaycast_node.metadata.runtime import Runtime, RuntimeNames
 from relaycast_node.metadata.rust_syntax import parse_declarations, parse_type
-from relaycast_pallets.balances.errors import InsufficientBalance
+from relaycast_pallets.balances import InsufficientBalance
 from relaycast_pallets.broadcaster.errors import NotRegistered
 from relaycast_pallets.broadcaster.pallet import Broadcaster
 from relaycast_pallets.frame.dispatch import BadOrigin, DispatchError, Origin

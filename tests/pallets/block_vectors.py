@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from relaycast.scenario.policy_choice import PolicyTable, policies_of
 from relaycast_node.metadata.declarations import declare
 from relaycast_node.metadata.runtime import Runtime, RuntimeNames
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import PublishedEntry, derive_child_info
 from relaycast_pallets.frame.events import Event
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.system import DispatchError, Origin, System

@@ -14,7 +14,7 @@ from relaycast_node.extrinsic.decoded_call import DecodedCall
 from relaycast_node.metadata.declarations import declare
 from relaycast_node.metadata.runtime import EVENT, Runtime, RuntimeNames
 from relaycast_pallets import Balances, Broadcaster, BroadcasterConfig, Origin, State, System
-from relaycast_pallets.broadcaster.registration import REGISTRATIONS
+from relaycast_pallets.broadcaster.config import REGISTRATIONS
 from relaycast_pallets.frame.dispatch import DispatchError
 from relaycast_pallets.frame.typed_storage import BLAKE2_128_CONCAT, TWOX_64_CONCAT, storage_prefix
 from relaycast_trie import CHILD_STORAGE_PREFIX, ChildInfo, StateVersion, trie_root

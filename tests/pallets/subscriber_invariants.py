@@ -19,7 +19,7 @@ from relaycast_pallets import (
     WeighsCallbacks,
     compute_ttl_state,
 )
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_trie import blake2_256
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import Branch, Empty

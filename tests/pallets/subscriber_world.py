@@ -26,9 +26,8 @@ from relaycast_pallets import (
     ValidationOutcome,
     derive_child_info,
 )
-from relaycast_pallets.messaging.dmp import Dmp
-from relaycast_pallets.messaging.hrmp import Hrmp
-from relaycast_pallets.parachain_system.messaging_state import channel_keys
+from relaycast_pallets.messaging.relay_queues import Dmp, Hrmp
+from relaycast_pallets.parachain_system.inbound_messages import channel_keys
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.storage import PALLET
 from relaycast_pallets.subscriber.subscription import SubscribedPaths, Subscriptions

@@ -9,8 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from pallets.relay import ALICE, BOB, CAROL, Relay, refused
 from relaycast_pallets import PUBLISHER_DEPOSIT, HoldReason, InsufficientBalance, State, System
-from relaycast_pallets.balances.events import Burned, BurnedHeld, Deposit, Held, Issued, Minted, Released, Transfer
-from relaycast_pallets.balances.pallet import Balances
+from relaycast_pallets.balances import Balances, Burned, BurnedHeld, Deposit, Held, Issued, Minted, Released, Transfer
 from relaycast_pallets.frame.account import AccountInfo
 from relaycast_trie import CodecError
 from searches import examples

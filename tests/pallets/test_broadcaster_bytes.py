@@ -31,8 +31,7 @@ from relaycast_pallets import (
     derive_child_info,
     parse_weights,
 )
-from relaycast_pallets.broadcaster.published_entry import value_bytes
-from relaycast_pallets.broadcaster.storage import PublisherInfo
+from relaycast_pallets.broadcaster.storage import PublisherInfo, value_bytes
 from relaycast_pallets.frame.typed_storage import BLAKE2_128_CONCAT, BLAKE2_256
 from relaycast_trie import CodecError, RelaycastError, StorageProof, TrieDB, twox_64_concat
 from relaycast_xcm.primitives import ZERO_DB, Weight

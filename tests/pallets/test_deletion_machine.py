@@ -24,7 +24,7 @@ from pallets.test_subscriber_machine import (
 )
 from pallets.test_upgrade_machine import UpgradedNetwork
 from relaycast_pallets import Policies
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_pallets.subscriber.policies import IgnoreDeletions
 from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions, delivered_of
 from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState

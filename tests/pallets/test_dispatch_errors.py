@@ -3,7 +3,7 @@
 import pytest
 
 from relaycast_pallets import BadOrigin, DispatchError, ExhaustsResources, InsufficientBalance, NotRegistered
-from relaycast_pallets.balances.errors import BelowMinimum, CannotCreateHold, Frozen, NotExpendable
+from relaycast_pallets.balances import BelowMinimum, CannotCreateHold, Frozen, NotExpendable
 from relaycast_pallets.frame.dispatch import ArithmeticOverflow, ConsumerRemaining, NoProviders
 
 

@@ -18,20 +18,24 @@ from relaycast_pallets import (
     State,
     System,
 )
-from relaycast_pallets.balances.errors import BelowMinimum, CannotCreateHold, Frozen, NotExpendable
-from relaycast_pallets.balances.events import (
+from relaycast_pallets.balances import (
+    WEIGHTS,
+    Balances,
     BalanceSet,
+    BelowMinimum,
+    CannotCreateHold,
     Deposit,
     DustLost,
     Endowed,
+    Frozen,
     Held,
     Issued,
     Minted,
+    NotExpendable,
     Released,
     Transfer,
     Withdraw,
 )
-from relaycast_pallets.balances.pallet import WEIGHTS, Balances
 from relaycast_pallets.frame.dispatch import ArithmeticOverflow, ConsumerRemaining
 from relaycast_pallets.frame.system_events import KilledAccount, NewAccount
 from relaycast_xcm.primitives import U128_MAX

@@ -32,15 +32,16 @@ from relaycast_pallets.messaging.inbound_message import (
     message_hash,
 )
 from relaycast_pallets.parachain_system.inbound_messages import (
+    ChannelMissing,
     InvalidMessages,
     MessageOutOfOrder,
     MessagesHeldBack,
     MessagesTaken,
+    MessagingState,
     NoMessageInFull,
     NoSuchChannel,
     QueueHeadMismatch,
 )
-from relaycast_pallets.parachain_system.messaging_state import ChannelMissing, MessagingState
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.policies import Advanced, AdvancementPolicy
 from relaycast_pallets.subscriber.variants.drafts import Basic

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from relaycast_pallets import NotRegistered
-from relaycast_pallets.message_queue.outcome_events import (
+from relaycast_pallets.message_queue import (
     MessageOverweight,
     MessageProcessed,
     MessageProcessingFailed,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relaycast_pallets.broadcaster.published_keys import PublishedKeys
+from relaycast_pallets.broadcaster.storage import PublishedKeys
 from relaycast_trie import CodecError
 from relaycast_trie.scale import encode_vec
 

@@ -9,7 +9,7 @@ import pytest
 from pallets.relay import ALICE, BOB, CAROL
 from relaycast_pallets import BadOrigin, DispatchError, Event, Origin, State, System
 from relaycast_pallets.frame.dispatch import Pays, PostDispatchInfo
-from relaycast_pallets.sudo.pallet import KeyChanged, KeyRemoved, RequireSudo, Sudid, Sudo, SudoAsDone
+from relaycast_pallets.sudo import KeyChanged, KeyRemoved, RequireSudo, Sudid, Sudo, SudoAsDone
 from relaycast_xcm.primitives import Weight
 
 KEY = Origin.signed(ALICE)

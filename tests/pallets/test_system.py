@@ -4,7 +4,7 @@ import pytest
 
 from pallets.relay import ALICE, BOB
 from relaycast_pallets import BadOrigin, DispatchError, Origin, State, System
-from relaycast_pallets.balances.pallet import Balances
+from relaycast_pallets.balances import Balances
 from relaycast_pallets.frame.account import AccountData, AccountInfo
 from relaycast_pallets.frame.dispatch import (
     ConsumerRemaining,

@@ -4,7 +4,7 @@ import pytest
 
 from pallets.relay import ALICE
 from relaycast_pallets import BadOrigin, Origin, State, System
-from relaycast_pallets.timestamp.pallet import MINIMUM_PERIOD, Timestamp, TimestampInvalid
+from relaycast_pallets.timestamp import MINIMUM_PERIOD, Timestamp, TimestampInvalid
 
 GENESIS = 1_700_000_000_000
 

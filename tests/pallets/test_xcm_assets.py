@@ -8,9 +8,15 @@ from hypothesis import strategies as st
 
 from pallets.relay import ALICE, BOB, Relay, refused
 from relaycast_pallets import InsufficientBalance
-from relaycast_pallets.xcm.asset_traps import AssetsTrapped, AssetTraps, trap_of
-from relaycast_pallets.xcm.fungible_adapter import AccountIdConversionFailed, FungibleAdapter
-from relaycast_pallets.xcm.weight_trader import CENT, EXTRINSIC_BASE, FeesToAuthor, WeightToFee
+from relaycast_pallets.asset_traps import AssetsTrapped, AssetTraps, trap_of
+from relaycast_pallets.xcm import (
+    CENT,
+    EXTRINSIC_BASE,
+    AccountIdConversionFailed,
+    FeesToAuthor,
+    FungibleAdapter,
+    WeightToFee,
+)
 from relaycast_trie import RelaycastError, blake2_256
 from relaycast_xcm import Asset, Location, Weight
 from relaycast_xcm.exceptions import AssetNotFound, TooExpensive

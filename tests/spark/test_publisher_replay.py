@@ -9,7 +9,7 @@ import pytest
 
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.scenario.workload import publications as sent
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_spark.exceptions import InputColumns, RowRefused
 from relaycast_spark.publications import PUBLICATIONS, decoded

@@ -35,7 +35,7 @@ def _inline_up_to_33(version: object, value: bytes) -> bool:
     return version == 1 and len(value) > 33
 
 
-_EXPIRY = "relaycast_pallets.broadcaster.ttl_expiration.expires_at"
+_EXPIRY = "relaycast_pallets.broadcaster.pallet.expires_at"
 _PALLET = "relaycast_pallets.broadcaster.pallet"
 MUTANTS: dict[str, tuple[str, str, Patch]] = {
     "expiry does not saturate": ("broadcaster", "expiry", (_EXPIRY, _sum_without_end)),

@@ -17,7 +17,7 @@ from proof_vectors import (
     verification,
     with_children,
 )
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_trie import (
     CHILD_STORAGE_PREFIX,
     EMPTY_ROOT,

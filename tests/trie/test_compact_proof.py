@@ -18,7 +18,7 @@ from proof_vectors import (
     published,
     with_children,
 )
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_trie import (
     ChildInfo,
     CodecError,

@@ -4,10 +4,9 @@ import pytest
 
 from relaycast_collator.guests import GuestRefused
 from relaycast_collator.relay_chain import RelayChain
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT, static_relay_keys
-from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest, Top
+from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT, Child, RelayProofRequest, Top, static_relay_keys
 from relaycast_trie import ChildInfo
 from relaycast_trie.scale import encode_bytes
 from relaycast_wasm.parachain import PARACHAIN_ID, RuntimeParachain

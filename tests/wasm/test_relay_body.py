@@ -4,7 +4,7 @@ import pytest
 
 from relaycast_collator.header import BABE, PRE_RUNTIME, ordered_root
 from relaycast_collator.relay_chain import Call, Genesis, RelayChain
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT, para_head
 from relaycast_trie import StateVersion
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_u64

@@ -13,10 +13,9 @@ from relaycast_collator.guests import ExtrinsicLeftOut, GuestBlock, GuestDump, G
 from relaycast_collator.header import Header, aura_pre_digest, modelled_seal
 from relaycast_collator.relay_chain import RelayBlock
 from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT, static_relay_keys
+from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT, RelayProofRequest, static_relay_keys
 from relaycast_pallets.messaging.inbound_message import InboundMessage
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, PersistedValidationData
-from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
 from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import CodecError, ProofError
 from relaycast_trie.hasher import twox_128

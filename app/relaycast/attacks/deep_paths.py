@@ -13,7 +13,7 @@ from relaycast.attacks.bystander import Bystander, Carried, HonestPublisher, add
 from relaycast.scenario.workload import crafted_keys, value_of
 from relaycast_collator import ChainSimulator
 from relaycast_ledger import BlockRecord, Ledger
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_trie import Engine, StorageProof

@@ -11,8 +11,8 @@ from relaycast.scenario.workload import value_of
 from relaycast_collator import ChainSimulator, Collation, Messages, Parachain, RelayChain
 from relaycast_collator.parachain import Update
 from relaycast_ledger import Ledger
-from relaycast_pallets.messaging.hrmp import MODELLED_CHANNEL
 from relaycast_pallets.messaging.inbound_message import AbridgedMessages, InboundMessagesData
+from relaycast_pallets.messaging.relay_queues import MODELLED_CHANNEL
 from relaycast_pallets.parachain_system.pallet import Panic, ParachainInherentData, ValidationOutcome
 from relaycast_pallets.parachain_system.relay_budget import Abridged, PovUsage, Remaining
 from relaycast_pallets.subscriber.config import SubscriberConfig

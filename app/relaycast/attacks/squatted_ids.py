@@ -14,9 +14,8 @@ from msgspec import Struct
 from relaycast.attacks.bystander import Bystander, HonestPublisher, add_bystanders, bystander
 from relaycast_collator import ChainSimulator, Pace
 from relaycast_ledger import BlockRecord, Ledger
-from relaycast_pallets.broadcaster.config import POLKADOT
+from relaycast_pallets.broadcaster.config import POLKADOT, REGISTRATIONS
 from relaycast_pallets.broadcaster.pallet import PUBLISHER_DEPOSIT
-from relaycast_pallets.broadcaster.registration import REGISTRATIONS
 from relaycast_pallets.frame.system import Origin
 from relaycast_trie import Engine, blake2_256
 from relaycast_xcm import Weight

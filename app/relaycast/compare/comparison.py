@@ -18,7 +18,7 @@ from relaycast_ledger import BlockRecord, Violation
 from relaycast_ledger.outcome import FullBlock, Latency, Outcome, Percentiles, Starvation
 from relaycast_ledger.run_statistics import RunStatistics, SubscriberStatistics
 from relaycast_pallets.broadcaster.events import DataPublished, KeyExpired, PublisherDeregistered
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
+from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_trie.engine import Engine
 from relaycast_xcm import ParaId
 

@@ -2,9 +2,9 @@
 
 from functools import cache
 
-from relaycast_pallets.broadcaster.publisher_trie import publisher_of
-from relaycast_pallets.frame.host_keys import host_key
+from relaycast_pallets.broadcaster.storage import publisher_of
 from relaycast_pallets.frame.typed_storage import storage_prefix
+from relaycast_pallets.frame.well_known_keys import host_key
 from relaycast_trie import CHILD_STORAGE_PREFIX, ChildInfo
 
 ITEMS = {

@@ -12,7 +12,7 @@ from relaycast_collator.chains import manager_of
 from relaycast_collator.inbound import MODELLED_SENDER
 from relaycast_collator.relay_chain import BLOCK_AUTHOR
 from relaycast_node.extrinsic.accounts import dev_accounts
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.frame.typed_storage import BLAKE2_128_CONCAT, TWOX_64_CONCAT, storage_prefix
 from relaycast_pallets.frame.well_known_keys import (
     hrmp_channel,

@@ -12,7 +12,7 @@ from msgspec import Struct
 from relaycast.pov.parachain_block import GivenRelayData, RawBlock
 from relaycast.xray.nodes import Place, places
 from relaycast_ledger.pov import compressed
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.frame.well_known_keys import (
     hrmp_channel,
     static_relay_keys,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from relaycast.predict.closed_forms import ValueBytes, full_proof, value_sizes
 from relaycast.scenario.workload import value_of
-from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry
+from relaycast_pallets.broadcaster.storage import INFINITE, PublishedEntry
 from relaycast_trie import StateVersion, StorageProof
 from relaycast_trie.engine import Engine, takes_array
 from relaycast_trie.plain.build import build_database

@@ -15,7 +15,7 @@ from relaycast.predict.closed_forms import ValueBytes, delta_bytes_on_average, f
 from relaycast.scenario.policy_choice import PolicyTable
 from relaycast.scenario.scenario import PublishTable, Scenario
 from relaycast_ledger.outcome import PublisherCost, PublisherOutcome
-from relaycast_pallets.broadcaster.published_entry import INFINITE
+from relaycast_pallets.broadcaster.storage import INFINITE
 
 LARGEST_NODE_BYTES = 564
 """A branch with sixteen children and the longest partial key; a cache that refuses some nodes has no closed form.

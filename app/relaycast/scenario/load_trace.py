@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from relaycast.inputs import place_of, read_bytes
 from relaycast.refusal import BadInput, shown
-from relaycast_pallets.messaging.waiting import MAX_WAITING_BYTES
+from relaycast_pallets.messaging.relay_queues import MAX_WAITING_BYTES
 
 COLUMNS = ("block", "bytes")
 MAX_TRACED_BLOCK = 10_000_000

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 
 from relaycast.scenario.load_trace import LoadTrace, read_load_trace
 from relaycast_collator import Messages
-from relaycast_pallets.messaging.hrmp import MAX_MESSAGE_BYTES
-from relaycast_pallets.messaging.waiting import MAX_WAITING_BYTES
+from relaycast_pallets.messaging.relay_queues import MAX_MESSAGE_BYTES, MAX_WAITING_BYTES
 
 LoadBytes = Annotated[int, Meta(ge=0, le=MAX_WAITING_BYTES)]
 BlockSpan = Annotated[int, Meta(ge=1, le=1_000_000)]

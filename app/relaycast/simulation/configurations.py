@@ -3,8 +3,7 @@
 from msgspec import UnsetType
 
 from relaycast.scenario.scenario import ParachainTable, Scenario
-from relaycast_pallets.broadcaster.config import BroadcasterConfig
-from relaycast_pallets.broadcaster.registration import REGISTRATIONS
+from relaycast_pallets.broadcaster.config import REGISTRATIONS, BroadcasterConfig
 from relaycast_pallets.subscriber.config import SubscriberConfig
 
 

@@ -23,7 +23,7 @@ from relaycast_ledger.outcome import (
 )
 from relaycast_ledger.record_fields import taken
 from relaycast_ledger.run_statistics import SubscriberStatistics
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.subscriber.config import budget_for_any_key
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_xcm import ParaId

@@ -48,7 +48,7 @@ from relaycast_ledger.outcome import (
     SubscriberOutcome,
 )
 from relaycast_ledger.run_statistics import RunStatistics
-from relaycast_pallets.parachain_system.messaging_state import ChannelMissing
+from relaycast_pallets.parachain_system.inbound_messages import ChannelMissing
 from relaycast_pallets.parachain_system.relay_budget import message_free_bytes
 from relaycast_trie import CodecError
 from relaycast_trie.engine import Engine

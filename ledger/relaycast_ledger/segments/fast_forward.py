@@ -15,8 +15,12 @@ from relaycast_ledger.segments.checkpoint import closing_digest, freeze
 from relaycast_ledger.segments.simulated import Simulated
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.well_known_keys import static_relay_keys
-from relaycast_pallets.parachain_system.inbound_messages import InvalidMessages, MessagesTaken
-from relaycast_pallets.parachain_system.messaging_state import MessagingState, channel_keys
+from relaycast_pallets.parachain_system.inbound_messages import (
+    InvalidMessages,
+    MessagesTaken,
+    MessagingState,
+    channel_keys,
+)
 from relaycast_pallets.parachain_system.pallet import (
     IncompleteBelowLimit,
     Panic,

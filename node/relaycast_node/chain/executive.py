@@ -26,8 +26,8 @@ from relaycast_pallets.frame.dispatch import (
 )
 from relaycast_pallets.frame.system import System
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
-from relaycast_pallets.timestamp.pallet import Timestamp
-from relaycast_pallets.transaction_payment.pallet import TransactionPayment
+from relaycast_pallets.timestamp import Timestamp
+from relaycast_pallets.transaction_payment import TransactionPayment
 from relaycast_trie.exceptions import CodecError, MissingNode
 from relaycast_trie.hasher import blake2_256
 from relaycast_xcm.primitives import BlockNumber, Weight

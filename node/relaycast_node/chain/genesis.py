@@ -23,14 +23,14 @@ from relaycast_node.extrinsic.accounts import dev_accounts
 from relaycast_node.metadata.declarations import DeclaredConstant, DeclaredPallet, declare
 from relaycast_node.metadata.runtime import Runtime, RuntimeNames
 from relaycast_node.metadata.runtime_apis import RUNTIME_APIS
-from relaycast_pallets.balances.pallet import Balances
+from relaycast_pallets import message_queue
+from relaycast_pallets.balances import Balances
 from relaycast_pallets.frame.system import System
-from relaycast_pallets.message_queue import outcome_events
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
-from relaycast_pallets.publisher.pallet import PublisherPallet
-from relaycast_pallets.sudo.pallet import Sudo
-from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS, SLOT_MILLISECONDS, Timestamp
-from relaycast_pallets.transaction_payment.pallet import TransactionPayment
+from relaycast_pallets.publisher import PublisherPallet
+from relaycast_pallets.sudo import Sudo
+from relaycast_pallets.timestamp import GENESIS_MILLISECONDS, SLOT_MILLISECONDS, Timestamp
+from relaycast_pallets.transaction_payment import TransactionPayment
 from relaycast_trie.scale import encode_compact
 from relaycast_xcm.primitives import Rust, u16, u32
 
@@ -135,7 +135,7 @@ def serve_relay_chain(
         declare("ParaInherent", 12, ParaInherent()),
         declare("Dmp", 13),
         declare("Hrmp", 14),
-        declare("MessageQueue", 15, modules=[outcome_events]),
+        declare("MessageQueue", 15, modules=[message_queue]),
         declare("XcmPallet", 16, traps),
         declare("Broadcaster", 200, relay.broadcaster),
     ]

@@ -16,7 +16,7 @@ from relaycast_node.extrinsic.validity_errors import TransactionValidityError
 from relaycast_node.metadata.runtime import RuntimeNames
 from relaycast_node.metadata.runtime_apis import RUNTIME_APIS
 from relaycast_pallets.frame.dispatch import DispatchClass, DispatchInfo, Pays
-from relaycast_pallets.transaction_payment.pallet import FeeDetails
+from relaycast_pallets.transaction_payment import FeeDetails
 from relaycast_trie import CodecError
 from relaycast_trie.scale import (
     ScaleReader,

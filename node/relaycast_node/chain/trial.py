@@ -8,7 +8,7 @@ from relaycast_node.extrinsic.extrinsic import Signed, decode_extrinsic
 from relaycast_node.extrinsic.validity import pre_dispatch
 from relaycast_node.extrinsic.validity_errors import TransactionValidityError
 from relaycast_pallets.frame.dispatch import DispatchError, DispatchInfo, Origin
-from relaycast_pallets.transaction_payment.pallet import FeeDetails
+from relaycast_pallets.transaction_payment import FeeDetails
 from relaycast_xcm.primitives import Weight
 
 APPLIED = b"\x00\x00"

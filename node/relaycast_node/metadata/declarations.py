@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from msgspec import Struct
 
 from relaycast_node.metadata.python_types import attribute_docs, docs_of
-from relaycast_pallets.balances.pallet import HoldReason
+from relaycast_pallets.balances import HoldReason
 from relaycast_pallets.frame.dispatch import DispatchError, Origin
 from relaycast_pallets.frame.events import Event
 from relaycast_pallets.frame.typed_storage import (
@@ -170,8 +170,10 @@ def _attributes(holder: object) -> Iterator[tuple[str, Any]]:
 
 
 def _modules_of(cls: type) -> list[ModuleType]:
-    """Return the modules of the folder that a pallet's class stands in, its own first."""
+    """Return the modules of a pallet's folder, that of its class first; a pallet in one module has no folder."""
     own = cls.__module__
+    if own.count(".") == 1:
+        return [sys.modules[own]]
     folder = own.rpartition(".")[0] + "."
     others = [name for name in sys.modules if name.startswith(folder) and name != own]
     return [sys.modules[name] for name in (own, *sorted(others))]

@@ -13,7 +13,7 @@ from relaycast_node.metadata.python_types import docs_of
 from relaycast_node.metadata.rust_syntax import CaseSyntax, Declaration, FieldSyntax, Named, parse_declarations
 from relaycast_node.metadata.type_builder import TypeBuilder
 from relaycast_node.metadata.value_codec import ValueCodec, VariantOf
-from relaycast_pallets.balances.pallet import HoldReason
+from relaycast_pallets.balances import HoldReason
 from relaycast_pallets.frame.system import DispatchError
 from relaycast_trie.exceptions import CodecError
 

@@ -15,7 +15,7 @@ from relaycast_node.rpc.parameters import U32, AnyJson, BlockHash, HexBytes, Mis
 from relaycast_node.rpc.rpc_error import INVALID_PARAMS, RpcError, client_error, invalid_params
 from relaycast_node.rpc.served import Served
 from relaycast_node.rpc.session import ClientLeft, RpcSession
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_trie import CHILD_STORAGE_PREFIX, blake2_256
 from relaycast_trie.nibbles import digits
 from relaycast_xcm import ParaId

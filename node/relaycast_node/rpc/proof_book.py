@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from relaycast_collator import BlockBuilt, ChainSimulator, Fact, GuestBuilt
 from relaycast_ledger.accounting import account_for
 from relaycast_ledger.proof_picture import PicturedTrie, picture_tries
-from relaycast_pallets.parachain_system.messaging_state import channel_keys
+from relaycast_pallets.parachain_system.inbound_messages import channel_keys
 from relaycast_pallets.subscriber.proof_pass import TrackedProof
 from relaycast_xcm import ParaId
 

@@ -5,11 +5,50 @@ The default is what the draft's plan recommends for Polkadot. Where a source is 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Protocol
 
-from relaycast_pallets.broadcaster.registration import PublicParachains, Registration
+from msgspec import Struct
+
 from relaycast_pallets.frame.typed_storage import TWOX_64_CONCAT, StorageHasher
 from relaycast_pallets.frame.weights import CallWeight, Term, WeightTable
-from relaycast_xcm.primitives import ROCKS_DB, U32_MAX, U128_MAX, ZERO_DB, Balance, DbWeight, Weight, u32
+from relaycast_xcm.primitives import (
+    LOWEST_PUBLIC_ID,
+    ROCKS_DB,
+    U32_MAX,
+    U128_MAX,
+    ZERO_DB,
+    Balance,
+    DbWeight,
+    ParaId,
+    Weight,
+    u32,
+)
+
+
+class Registration(Protocol):
+    """Whether an account may register ``para_id``."""
+
+    def admits(self, para_id: ParaId) -> bool: ...
+
+
+class PublicParachains(Struct, frozen=True):
+    """Public parachains alone: a system parachain publishes unregistered, and nobody can become its manager."""
+
+    def admits(self, para_id: ParaId) -> bool:
+        return para_id >= LOWEST_PUBLIC_ID
+
+
+class AnyParachain(Struct, frozen=True):
+    """Any parachain, as in the drafts: whoever registers a system parachain may clean up what it published."""
+
+    def admits(self, para_id: ParaId) -> bool:  # noqa: ARG002 - any
+        return True
+
+
+REGISTRATIONS: Mapping[str, Registration] = MappingProxyType({"public": PublicParachains(), "open": AnyParachain()})
+"""Every policy by its name, the default first."""
+
 
 UNITS = 10_000_000_000
 """One DOT in its smallest unit."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Annotated
 
-from relaycast_pallets.balances.pallet import Balances, HoldReason
+from relaycast_pallets.balances import Balances, HoldReason
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.broadcaster.errors import (
     AlreadyRegistered,
@@ -26,16 +26,22 @@ from relaycast_pallets.broadcaster.errors import (
 from relaycast_pallets.broadcaster.events import (
     DataCleanedUp,
     DataPublished,
+    KeyExpired,
     KeysDeleted,
     KeysForcedDeleted,
     PublisherDeregistered,
     PublisherRegistered,
 )
-from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry, value_bytes
-from relaycast_pallets.broadcaster.published_keys import KEY_BYTES
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
-from relaycast_pallets.broadcaster.storage import BroadcasterStorage, PublisherInfo
-from relaycast_pallets.broadcaster.ttl_expiration import expire_keys
+from relaycast_pallets.broadcaster.storage import (
+    INFINITE,
+    KEY_BYTES,
+    BroadcasterStorage,
+    PublishedEntry,
+    PublisherInfo,
+    derive_child_info,
+    expires_at,
+    value_bytes,
+)
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.system import AccountId, Origin, System, ensure_parachain, ensure_root, ensure_signed
 from relaycast_xcm.primitives import (
@@ -48,7 +54,41 @@ from relaycast_xcm.primitives import (
     Rust,
     VecU8,
     Weight,
+    WeightMeter,
 )
+
+
+def expire_keys(system: System, storage: BroadcasterStorage, config: BroadcasterConfig, remaining: Weight) -> Weight:
+    """Remove what has expired at the current block, within ``remaining``, and return the weight that was used.
+
+    The scan follows the raw keys of ``TtlData``, which is the order of hashes, and pays for every entry. It ends before
+    it would exceed ``remaining`` or the cap on scans. The cursor is the last entry that was scanned; it need not exist
+    when the scan resumes after it. At the end of the map it is cleared: the next scan begins at the start.
+    """
+    base = config.weight("on_idle")
+    each = config.weight("on_idle", n=1) - base
+    meter = WeightMeter(remaining)
+    if not meter.try_consume(base):
+        return Weight.ZERO
+    now = system.block_number
+    cursor = last = storage.ttl_scan_cursor.get()
+    start_after = None if cursor is None else storage.ttl_data.storage_key(*cursor)
+    for scans, (publisher, key, (ttl, when_inserted)) in enumerate(storage.ttl_data.items(start_after=start_after)):
+        if scans == config.max_ttl_scans_per_idle or not meter.try_consume(each):
+            break
+        last = (publisher, key)
+        expiry = expires_at(ttl, when_inserted)
+        if expiry is not None and now >= expiry:
+            storage.remove(publisher, [key])
+            system.deposit_event(KeyExpired(publisher, key))
+    else:
+        last = None
+    if last is None:
+        storage.ttl_scan_cursor.kill()
+    elif last != cursor:
+        storage.ttl_scan_cursor.put(last)
+    return meter.consumed
+
 
 __all__ = ["PUBLISHER_DEPOSIT", "Broadcaster", "derive_child_info"]
 
@@ -182,7 +222,7 @@ class Broadcaster:
         return self.system.state.transaction()
 
     def on_idle(self, remaining: Weight) -> Weight:
-        """Remove expired keys within ``remaining`` and return the weight used; see ``ttl_expiration``."""
+        """Remove expired keys within ``remaining`` and return the weight used; see ``expire_keys``."""
         return expire_keys(self.system, self.storage, self.config, remaining)
 
     def offboard_publishers(self, outgoing: Iterable[ParaId]) -> Weight:

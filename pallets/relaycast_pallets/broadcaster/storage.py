@@ -5,12 +5,10 @@ value's length over them; ``TtlData`` has an entry for each that expires. A publ
 """
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from msgspec import Struct
 
-from relaycast_pallets.broadcaster.published_entry import INFINITE, PublishedEntry, value_bytes
-from relaycast_pallets.broadcaster.published_keys import KEY_BYTES, PublishedKeys
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.storage import Storage
 from relaycast_pallets.frame.system import (
@@ -26,9 +24,155 @@ from relaycast_pallets.frame.system import (
     StorageMap,
     StorageValue,
 )
+from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.exceptions import CodecError
-from relaycast_trie.scale import ScaleReader, encode_u32, encode_u128
-from relaycast_xcm.primitives import Balance, BlockCount, BlockNumber, ParaId
+from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_u32, encode_u128, length_prefix
+from relaycast_xcm.primitives import U32_MAX, Balance, BlockCount, BlockNumber, ParaId
+
+INFINITE = 0
+"""The time to live of what never expires."""
+
+
+class PublishedEntry(Struct, frozen=True):
+    """SCALE ``PublishedEntry { value: Vec<u8>, ttl: u32, when_inserted: u32 }``; ``ttl`` in relay blocks, 0 for ever.
+
+    Eight bytes behind the value and the length before it make an entry longer than its value. Up to 23 bytes of value
+    stay inside a node of state version 1.
+
+    >>> entry = PublishedEntry(b"5.31", ttl=100, when_inserted=7)
+    >>> entry.encode().hex()
+    '10352e33316400000007000000'
+    >>> entry.expires_at()
+    107
+    """
+
+    value: bytes
+    ttl: BlockCount
+    when_inserted: BlockNumber
+
+    def encode(self) -> bytes:
+        return encode_bytes(self.value) + (self.when_inserted << 32 | self.ttl).to_bytes(8, "little")
+
+    @classmethod
+    def decode(cls, data: bytes) -> "PublishedEntry":
+        """Return the entry that all of ``data`` encodes; raises ``CodecError``."""
+        prefix = length_prefix(len(data) - 8)
+        if prefix is not None and data.startswith(prefix):
+            numbers = int.from_bytes(data[-8:], "little")
+            return cls(data[len(prefix) : -8], numbers & U32_MAX, numbers >> 32)
+        reader = ScaleReader(data)
+        entry = cls(reader.bytes_(), reader.u32(), reader.u32())
+        reader.done()
+        return entry
+
+    def expires_at(self) -> BlockNumber | None:
+        """Return the first relay block at which the entry is expired, ``None`` when it never is."""
+        return expires_at(self.ttl, self.when_inserted)
+
+
+def expires_at(ttl: BlockCount, when_inserted: BlockNumber) -> BlockNumber | None:
+    """Return ``when_inserted + ttl``, saturating at the last u32 block number; ``None`` for an infinite ``ttl``."""
+    return None if ttl == INFINITE else min(when_inserted + ttl, U32_MAX)
+
+
+def value_bytes(encoded: bytes) -> int:
+    """Return the length of the value in an encoded entry, without copying it."""
+    reader = ScaleReader(encoded)
+    length = reader.length()
+    if reader.remaining != length + 8:
+        raise CodecError(f"an entry has 8 bytes after its value, got {reader.remaining - length}", reader.offset)
+    return length
+
+
+KEY_BYTES = 32
+
+
+class PublishedKeys:
+    """SCALE ``BTreeSet<[u8; 32]>``: ``encoded`` is a compact count and the keys in ascending order. Never changes."""
+
+    __slots__ = ("_count", "_start", "encoded")
+
+    def __init__(self, encoded: bytes = b"\x00") -> None:
+        reader = ScaleReader(encoded)
+        self._count = reader.length(KEY_BYTES)
+        self._start = reader.offset
+        self.encoded = encoded
+        if reader.remaining != self._count * KEY_BYTES:
+            raise CodecError(f"{self._count} keys announced, {reader.remaining} bytes left", self._start)
+
+    def encode(self) -> bytes:
+        return self.encoded
+
+    def with_key(self, key: bytes) -> "PublishedKeys":
+        """Return the set with ``key``, which may be there already."""
+        offset = self._place(key)
+        if self.encoded[offset : offset + KEY_BYTES] == key:
+            return self
+        view = memoryview(self.encoded)
+        return PublishedKeys(
+            b"".join((encode_compact(self._count + 1), view[self._start : offset], key, view[offset:]))
+        )
+
+    def without_key(self, key: bytes) -> "PublishedKeys":
+        """Return the set without ``key``, which need not be there."""
+        offset = self._place(key)
+        if self.encoded[offset : offset + KEY_BYTES] != key:
+            return self
+        view = memoryview(self.encoded)
+        after = view[offset + KEY_BYTES :]
+        return PublishedKeys(b"".join((encode_compact(self._count - 1), view[self._start : offset], after)))
+
+    def _place(self, key: bytes) -> int:
+        """Return the offset of ``key``, or where it would stand."""
+        encoded, start = self.encoded, self._start
+        low, high = 0, self._count
+        while low < high:
+            middle = (low + high) // 2
+            offset = start + middle * KEY_BYTES
+            if encoded[offset : offset + KEY_BYTES] < key:
+                low = middle + 1
+            else:
+                high = middle
+        return start + low * KEY_BYTES
+
+    def __contains__(self, key: bytes) -> bool:
+        offset = self._place(key)
+        return self.encoded[offset : offset + KEY_BYTES] == key
+
+    def __iter__(self) -> Iterator[bytes]:
+        for offset in range(self._start, len(self.encoded), KEY_BYTES):
+            yield self.encoded[offset : offset + KEY_BYTES]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __eq__(self, other: object) -> bool:
+        return self.encoded == other.encoded if isinstance(other, PublishedKeys) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.encoded)
+
+    def __repr__(self) -> str:
+        return f"<PublishedKeys {len(self)} keys>"
+
+
+PUBSUB = b"pubsub"
+"""The first bytes of the name of every publisher's child trie. The id follows as a u32."""
+
+
+@cache
+def derive_child_info(publisher: int) -> ChildInfo:
+    """Return the child trie of a publisher: ``(b"pubsub", para_id)`` in SCALE, ten bytes without a length."""
+    return ChildInfo.new_default(PUBSUB + ParaId(publisher).encode())
+
+
+def publisher_of(child_info: ChildInfo) -> ParaId | None:
+    """Return the publisher whose child trie this is, ``None`` if it is another kind of child trie."""
+    name = child_info.storage_key
+    if len(name) != len(PUBSUB) + 4 or not name.startswith(PUBSUB):
+        return None
+    return ParaId(int.from_bytes(name[len(PUBSUB) :], "little"))
+
 
 PALLET = "Broadcaster"
 

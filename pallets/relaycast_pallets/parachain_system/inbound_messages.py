@@ -6,14 +6,20 @@ and through open channels. If any message of a kind is hashed, at least one of t
 handed over again with a later block.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.typed_storage import BYTES32, U32, StorageValue
-from relaycast_pallets.messaging.hrmp_channel import HrmpChannel
+from relaycast_pallets.frame.well_known_keys import (
+    dmq_mqc_head,
+    hrmp_channel,
+    hrmp_egress_channel_index,
+    hrmp_ingress_channel_index,
+)
+from relaycast_pallets.messaging.hrmp_channel import HrmpChannel, HrmpChannelId
 from relaycast_pallets.messaging.inbound_message import (
     EMPTY_CHAIN,
     HEADS_BY_SENDER,
@@ -23,15 +29,80 @@ from relaycast_pallets.messaging.inbound_message import (
     InboundMessage,
     InboundMessageId,
     InboundMessagesData,
+    decode_para_ids,
     drop_processed,
     extend,
 )
-from relaycast_pallets.parachain_system.messaging_state import MessagingState
 from relaycast_pallets.parachain_system.relay_budget import check_enough_messages_included
 from relaycast_pallets.subscriber.policies import AdvancementPolicy
 from relaycast_trie.exceptions import CodecError, RelaycastError
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_option, encode_vec
 from relaycast_xcm.primitives import BlockNumber, ParaId
+
+Read = Callable[[Iterable[bytes]], Mapping[bytes, bytes | None]]
+"""Reads keys of the relay chain's top trie."""
+
+Channels = dict[ParaId, HrmpChannel]
+"""Channels of one direction by the parachain at their other end."""
+
+
+class ChannelMissing(
+    RelaycastError, message="the relay chain lists a channel from {sender} to {recipient} that its state does not hold"
+):
+    """The relay chain's index lists a channel from ``sender`` to ``recipient`` that its state does not hold."""
+
+    sender: ParaId
+    recipient: ParaId
+
+
+class MessagingState(Struct, frozen=True):
+    """The head of a parachain's downward queue, and its open channels in both directions."""
+
+    dmq_mqc_head: bytes
+    ingress: Channels
+    egress: Channels
+
+    @classmethod
+    def read(cls, read: Read, para_id: ParaId) -> "MessagingState":
+        """Read a parachain's messaging state.
+
+        Raises ``ChannelMissing``, ``CodecError`` for values that are none, and what ``read`` raises.
+        """
+        ingress_ids, egress_ids = _channel_ids(read, para_id)
+        keys = {channel: hrmp_channel(*channel) for channel in (*ingress_ids, *egress_ids)}
+        head_key = dmq_mqc_head(para_id)
+        values = read([head_key, *keys.values()])
+        head = values.get(head_key)
+        return cls(
+            EMPTY_CHAIN if head is None else BYTES32.decode(head),
+            {channel.sender: _channel(channel, values.get(keys[channel])) for channel in ingress_ids},
+            {channel.recipient: _channel(channel, values.get(keys[channel])) for channel in egress_ids},
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no message was ever queued for the parachain, as far as open channels tell."""
+        return self.dmq_mqc_head == EMPTY_CHAIN and all(it.mqc_head is None for it in self.ingress.values())
+
+
+def channel_keys(read: Read, para_id: ParaId) -> list[bytes]:
+    """Return the keys of a parachain's open channels: what a proof covers beside the fixed static keys."""
+    return [hrmp_channel(*channel) for ids in _channel_ids(read, para_id) for channel in ids]
+
+
+def _channel_ids(read: Read, para_id: ParaId) -> tuple[list[HrmpChannelId], list[HrmpChannelId]]:
+    ingress_key, egress_key = hrmp_ingress_channel_index(para_id), hrmp_egress_channel_index(para_id)
+    values = read([ingress_key, egress_key])
+    ingress, egress = values.get(ingress_key), values.get(egress_key)
+    senders = () if ingress is None else decode_para_ids(ingress)
+    recipients = () if egress is None else decode_para_ids(egress)
+    return [HrmpChannelId(it, para_id) for it in senders], [HrmpChannelId(para_id, it) for it in recipients]
+
+
+def _channel(channel: HrmpChannelId, value: bytes | None) -> HrmpChannel:
+    if value is None:
+        raise ChannelMissing(*channel)
+    return HrmpChannel.decode_abridged(value)
 
 
 class InvalidMessages(RelaycastError):

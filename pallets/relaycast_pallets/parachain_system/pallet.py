@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from relaycast_pallets.frame.system import System
-from relaycast_pallets.frame.well_known_keys import static_relay_keys
+from relaycast_pallets.frame.well_known_keys import RelayProofRequest, static_relay_keys
 from relaycast_pallets.messaging.inbound_message import (
     NO_MESSAGES,
     AbridgedMessages,
@@ -20,11 +20,10 @@ from relaycast_pallets.parachain_system.inbound_messages import (
     NOTHING_TAKEN,
     InboundMessages,
     MessagesTaken,
+    MessagingState,
     ensure_advanced,
 )
-from relaycast_pallets.parachain_system.messaging_state import MessagingState
 from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPolicy, PovUsage, Remaining
-from relaycast_pallets.parachain_system.relay_proof_request import RelayProofRequest
 from relaycast_pallets.subscriber.pallet import Demand, ProcessingMode, Subscriber, process_proof
 from relaycast_pallets.subscriber.proof_pass import TrackedProof
 from relaycast_pallets.subscriber.result import ProofProcessingResult

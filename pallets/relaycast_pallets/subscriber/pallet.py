@@ -15,10 +15,9 @@ from typing import Annotated
 
 from msgspec import Struct, field
 
-from relaycast_pallets.broadcaster.published_entry import PublishedEntry
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import PublishedEntry, derive_child_info
 from relaycast_pallets.frame.system import Origin, System, ensure_root
-from relaycast_pallets.parachain_system.relay_proof_request import Child, RelayProofRequest
+from relaycast_pallets.frame.well_known_keys import Child, RelayProofRequest
 from relaycast_pallets.subscriber.config import SubscriberConfig, ensure_cache_can_be_limited
 from relaycast_pallets.subscriber.errors import (
     NoCachedNodes,

@@ -11,7 +11,7 @@ that a collator and its chain read the same.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
-from relaycast_pallets.broadcaster.publisher_trie import derive_child_info
+from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.plan import PublisherView, SubscriberPlan
 from relaycast_pallets.subscriber.policies import MeteringPolicy, Policies

@@ -6,7 +6,7 @@ from typing import Protocol, Self, cast, runtime_checkable
 
 from msgspec import Struct
 
-from relaycast_pallets.broadcaster.published_entry import INFINITE
+from relaycast_pallets.broadcaster.storage import INFINITE
 from relaycast_trie.hasher import blake2_256
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_xcm.primitives import U32_MAX, BlockCount, BlockNumber, ParaId, Weight

@@ -14,7 +14,7 @@ from relaycast_node.rpc.node_face import NodeFace
 from relaycast_node.rpc.rpc_error import RpcError
 from relaycast_node.rpc.storage_queries import queries_of
 from relaycast_pallets.frame.typed_storage import storage_prefix
-from relaycast_pallets.timestamp.pallet import GENESIS_MILLISECONDS, SLOT_MILLISECONDS
+from relaycast_pallets.timestamp import GENESIS_MILLISECONDS, SLOT_MILLISECONDS
 
 Ask = Callable[..., Any]
 Told = Callable[[], list[Any]]

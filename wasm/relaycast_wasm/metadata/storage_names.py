@@ -6,8 +6,8 @@ unknown: then its first bytes stand for it as hex. No key raises.
 
 from dataclasses import dataclass
 
-from relaycast_pallets.frame.host_keys import host_key
 from relaycast_pallets.frame.typed_storage import storage_prefix
+from relaycast_pallets.frame.well_known_keys import host_key
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import twox_128

@@ -4,8 +4,8 @@ from msgspec import Struct
 
 from relaycast.attacks.price.ground import Course
 from relaycast_pallets.broadcaster.config import POLKADOT
-from relaycast_pallets.transaction_payment.pallet import BYTE_FEE
-from relaycast_pallets.xcm.weight_trader import WeightToFee
+from relaycast_pallets.transaction_payment import BYTE_FEE
+from relaycast_pallets.xcm import WeightToFee
 from relaycast_xcm import Weight
 
 BLOCKS_A_DAY = 14_400

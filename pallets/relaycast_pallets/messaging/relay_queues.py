@@ -1,19 +1,177 @@
-"""Horizontal messages on the relay chain: channels between parachains, with their metadata in the state (hrmp).
+"""Messages on the relay chain: what waits for each parachain, and the heads in the state that cover what was ever sent.
 
-Law: the head in ``Hrmp.HrmpChannels`` covers every message that was ever sent through the channel; its count and size
-are those of the messages that wait. Both indexes list the open channels of a parachain, ids ascending.
+Law: the head under ``Dmp.DownwardMessageQueueHeads`` covers every message that was ever queued for a parachain (dmp).
+The head in ``Hrmp.HrmpChannels`` covers every message that was ever sent through the channel; its count and size are
+those of the messages that wait (hrmp). Both channel indexes list the open channels of a parachain, ids ascending.
+Processed messages leave a queue, never its head. The queues stand beside the state: nobody proves the messages.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.typed_storage import PARA_ID, TWOX_64_CONCAT, StorageMap, storage_prefix
+from relaycast_pallets.frame.typed_storage import BYTES32, PARA_ID, TWOX_64_CONCAT, StorageMap, storage_prefix
 from relaycast_pallets.messaging.hrmp_channel import HRMP_CHANNEL, HRMP_CHANNEL_ID, HrmpChannel, HrmpChannelId
-from relaycast_pallets.messaging.inbound_message import PARA_IDS, InboundMessage, extend
-from relaycast_pallets.messaging.waiting import MAX_WAITING_BYTES, MAX_WAITING_MESSAGES, QueueDump, WaitingMessages
-from relaycast_xcm.checkpoint import U32, CheckpointRefused, Dump, refusing
+from relaycast_pallets.messaging.inbound_message import (
+    EMPTY_CHAIN,
+    PARA_IDS,
+    InboundMessage,
+    extend,
+)
+from relaycast_xcm.checkpoint import U32, CheckpointRefused, Count, Dump, refusing
 from relaycast_xcm.primitives import BlockNumber, ParaId
+
+MAX_WAITING_BYTES = 1 << 25
+"""Bytes that may wait in one queue; a message beyond that is refused (polkadot ``dmp``: 32 MiB)."""
+
+MAX_WAITING_MESSAGES = 1 << 15
+"""Messages that may wait in one queue: 32 MiB of 1 KiB each. A block hands over a hash for each that it cannot hold."""
+
+
+class QueueDump(Dump, frozen=True):
+    """Messages that wait: of each its relay block and its place among the different ``messages``."""
+
+    messages: list[bytes]
+    relay_blocks: list[U32]
+    places: list[Count]
+
+
+class WaitingMessages:
+    """One queue. Each message is asked about alone: one that is refused holds up none that fits."""
+
+    __slots__ = ("_messages", "waiting_bytes")
+
+    def __init__(self) -> None:
+        self._messages: deque[InboundMessage] = deque()
+        self.waiting_bytes = 0
+
+    def accepts(self, size: int, *, max_count: int = MAX_WAITING_MESSAGES, max_bytes: int = MAX_WAITING_BYTES) -> bool:
+        """Return whether a message of ``size`` bytes finds room."""
+        return len(self._messages) < max_count and self.waiting_bytes + size <= max_bytes
+
+    def push(self, message: InboundMessage) -> None:
+        """Put a message behind the others."""
+        self._messages.append(message)
+        self.waiting_bytes += len(message.data)
+
+    def drop_while(self, is_done: Callable[[InboundMessage], bool]) -> int:
+        """Remove messages from the front as long as they are done, and count them."""
+        before = len(self._messages)
+        while self._messages and is_done(self._messages[0]):
+            self._drop_first()
+        return before - len(self._messages)
+
+    def drop(self, count: int) -> None:
+        """Remove the first ``count`` messages, or all where fewer wait."""
+        for _ in range(min(count, len(self._messages))):
+            self._drop_first()
+
+    def dump(self) -> QueueDump:
+        """Return all messages as data."""
+        different = {data: place for place, data in enumerate(dict.fromkeys(it.data for it in self._messages))}
+        relay_blocks = [message.sent_at for message in self._messages]
+        return QueueDump(list(different), relay_blocks, [different[message.data] for message in self._messages])
+
+    @classmethod
+    def of_dump(cls, dump: QueueDump, sender: ParaId | None = None) -> "WaitingMessages":
+        """Return the queue that was put away; ``ValueError`` or ``IndexError`` for what is none."""
+        found = cls()
+        for place, relay_block in zip(dump.places, dump.relay_blocks, strict=True):
+            found.push(InboundMessage(relay_block, dump.messages[place], sender))
+        if found.waiting_bytes > MAX_WAITING_BYTES or len(found) > MAX_WAITING_MESSAGES:
+            raise ValueError(f"{len(found):,} messages of {found.waiting_bytes:,} bytes wait, more than a queue takes")
+        if dump.relay_blocks != sorted(dump.relay_blocks):
+            raise ValueError("messages wait in another order than they came")
+        return found
+
+    def _drop_first(self) -> None:
+        self.waiting_bytes -= len(self._messages.popleft().data)
+
+    def __iter__(self) -> Iterator[InboundMessage]:
+        return iter(self._messages)
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __repr__(self) -> str:
+        return f"<WaitingMessages {len(self)}, {self.waiting_bytes:,} bytes>"
+
+
+class DownwardDump(Dump, frozen=True):
+    """The downward queue of one parachain."""
+
+    para_id: U32
+    waiting: QueueDump
+
+
+class Dmp:
+    """The downward queues of all parachains over the relay chain's ``state``."""
+
+    PALLET = "Dmp"
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.heads = StorageMap(state, self.PALLET, "DownwardMessageQueueHeads", (TWOX_64_CONCAT, PARA_ID), BYTES32)
+        self._queues: dict[ParaId, WaitingMessages] = {}
+
+    def head(self, para_id: ParaId) -> bytes:
+        """Return the head of a parachain's queue."""
+        return self.heads.get(para_id) or EMPTY_CHAIN
+
+    def queue(self, para_id: ParaId, messages: Iterable[bytes], *, sent_at: BlockNumber) -> int:
+        """Queue messages in relay block ``sent_at`` and return the bytes of those that found no room."""
+        waiting = self._queues.setdefault(para_id, WaitingMessages())
+        head = before = self.head(para_id)
+        refused_bytes = 0
+        for data in messages:
+            if not waiting.accepts(len(data)):
+                refused_bytes += len(data)
+                continue
+            message = InboundMessage(sent_at, data)
+            waiting.push(message)
+            head = extend(head, message.hashed())
+        if head != before:
+            self.heads.insert(para_id, head)
+        return refused_bytes
+
+    def messages(self, para_id: ParaId, *, up_to: BlockNumber) -> Sequence[InboundMessage]:
+        """Return what waits for a parachain and stands in relay blocks up to number ``up_to``."""
+        return [message for message in self._queues.get(para_id, ()) if message.sent_at <= up_to]
+
+    def prune(self, para_id: ParaId, processed: int) -> None:
+        """Let the first ``processed`` messages go, or all where fewer wait: a block that processed them is included."""
+        waiting = self._queues.get(para_id)
+        if waiting is not None:
+            waiting.drop(processed)
+
+    def forget_forked(self, para_id: ParaId) -> None:
+        """Remove what a state that was taken over from elsewhere holds for a parachain that joins with its head."""
+        self.state.kill(self._contents_key(para_id))
+
+    def remove(self, para_id: ParaId) -> None:
+        """Remove a parachain's queue and its head (``clean_dmp_after_outgoing``)."""
+        self._queues.pop(para_id, None)
+        self.heads.remove(para_id)
+        self.state.kill(self._contents_key(para_id))
+
+    def dump(self) -> list[DownwardDump]:
+        """Return what waits as data."""
+        return [DownwardDump(int(para_id), waiting.dump()) for para_id, waiting in self._queues.items() if waiting]
+
+    def load(self, dumps: list[DownwardDump]) -> None:
+        """Hold the messages that another put away; raises ``CheckpointRefused``."""
+        self._queues = {}
+        for it in dumps:
+            with refusing(f"downward messages for parachain {it.para_id}"):
+                self._queues[ParaId(it.para_id)] = WaitingMessages.of_dump(it.waiting)
+
+    def _contents_key(self, para_id: ParaId) -> bytes:
+        return storage_prefix(self.PALLET, "DownwardMessageQueues") + TWOX_64_CONCAT.digest(para_id.encode())
+
+    def __repr__(self) -> str:
+        return f"<Dmp: {sum(map(len, self._queues.values()))} messages wait>"
+
 
 MAX_MESSAGE_BYTES = 102_400
 """Polkadot's ``hrmp_channel_max_message_size``."""

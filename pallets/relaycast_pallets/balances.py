@@ -9,27 +9,21 @@ Without one, the default, an account lives while it has anything or has sent a t
 """
 
 from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from relaycast_pallets.balances.errors import BelowMinimum, CannotCreateHold, Frozen, InsufficientBalance, NotExpendable
-from relaycast_pallets.balances.events import (
-    BalanceSet,
-    Burned,
-    BurnedHeld,
-    Deposit,
-    DustLost,
-    Endowed,
-    Held,
-    HoldReason,
-    Issued,
-    Minted,
-    Released,
-    Transfer,
-    Withdraw,
-)
 from relaycast_pallets.frame.account import IS_NEW_LOGIC, AccountData, AccountInfo
-from relaycast_pallets.frame.dispatch import ArithmeticOverflow, ConsumerRemaining, Origin, ensure_root, ensure_signed
+from relaycast_pallets.frame.dispatch import (
+    ArithmeticOverflow,
+    ConsumerRemaining,
+    Origin,
+    TokenError,
+    ensure_root,
+    ensure_signed,
+)
+from relaycast_pallets.frame.events import Event
 from relaycast_pallets.frame.system import System
 from relaycast_pallets.frame.typed_storage import (
     ACCOUNT_ID,
@@ -41,7 +35,170 @@ from relaycast_pallets.frame.typed_storage import (
 )
 from relaycast_pallets.frame.weights import CallWeight, Term, WeightTable
 from relaycast_trie.scale import ScaleReader, encode_u128, encode_vec
-from relaycast_xcm.primitives import ROCKS_DB, U128_MAX, AccountId, Balance, Compact128, Lookup, Weight
+from relaycast_xcm.primitives import ROCKS_DB, U128_MAX, AccountId, Balance, Compact128, Lookup, Rust, Weight
+
+
+class InsufficientBalance(TokenError, message="account {account} has {available}, needs {needed}"):
+    """``account`` has ``available`` where ``needed`` is asked for (``TokenError::FundsUnavailable``)."""
+
+    detail = "FundsUnavailable"
+
+    account: AccountId
+    available: int
+    needed: int
+
+
+class BelowMinimum(
+    TokenError, message="account {account} would have {free}, the existential deposit is {existential_deposit}"
+):
+    """``account`` would have ``free``, less than the ``existential_deposit``."""
+
+    detail = "BelowMinimum"
+
+    account: AccountId
+    free: int
+    existential_deposit: int
+
+
+class Frozen(TokenError, message="account {account} may spend {spendable}, needs {needed}"):
+    """``account`` may spend ``spendable`` of its free funds, and ``needed`` is asked for."""
+
+    detail = "Frozen"
+
+    account: AccountId
+    spendable: int
+    needed: int
+
+
+class NotExpendable(
+    TokenError, message="account {account} would be left with {left}, less than the existential deposit"
+):
+    """The call keeps ``account`` alive and would leave it ``left``, less than the existential deposit."""
+
+    detail = "NotExpendable"
+
+    account: AccountId
+    left: int
+
+
+class CannotCreateHold(TokenError, message="account {account} does not exist: nothing of it can be held"):
+    """``account`` does not exist."""
+
+    detail = "CannotCreateHold"
+
+    account: AccountId
+
+
+class HoldReason(Struct, frozen=True):
+    """Why a pallet holds funds; encoded as the two indices of ``RuntimeHoldReason``."""
+
+    pallet: str
+    name: str
+    pallet_index: int
+    index: int
+
+    def encode(self) -> bytes:
+        return bytes([self.pallet_index, self.index])
+
+    def __str__(self) -> str:
+        return f"{self.pallet}::{self.name}"
+
+
+RuntimeHoldReason = Annotated[HoldReason, Rust("RuntimeHoldReason")]
+
+
+class BalancesEvent(Event, frozen=True):
+    """An event of this pallet."""
+
+    pallet: ClassVar[str] = "Balances"
+
+
+class Endowed(BalancesEvent, frozen=True):
+    """``account`` began with ``free_balance``."""
+
+    account: AccountId
+    free_balance: Balance
+
+
+class DustLost(BalancesEvent, frozen=True):
+    """``account`` was removed with ``amount``, less than the existential deposit, which is no longer issued."""
+
+    account: AccountId
+    amount: Balance
+
+
+class Transfer(BalancesEvent, frozen=True):
+    """``amount`` went ``from`` one account ``to`` another."""
+
+    from_: AccountId
+    to: AccountId
+    amount: Balance
+
+
+class BalanceSet(BalancesEvent, frozen=True):
+    """Governance gave ``who`` the balance ``free``."""
+
+    who: AccountId
+    free: Balance
+
+
+class Deposit(BalancesEvent, frozen=True):
+    """``who`` received ``amount``: a fee, or what was too much of one."""
+
+    who: AccountId
+    amount: Balance
+
+
+class Withdraw(BalancesEvent, frozen=True):
+    """``amount`` was taken from ``who``, as a fee for instance."""
+
+    who: AccountId
+    amount: Balance
+
+
+class Minted(BalancesEvent, frozen=True):
+    """``amount`` was issued to ``who``."""
+
+    who: AccountId
+    amount: Balance
+
+
+class Burned(BalancesEvent, frozen=True):
+    """``amount`` of ``who`` is no longer issued."""
+
+    who: AccountId
+    amount: Balance
+
+
+class Issued(BalancesEvent, frozen=True):
+    """``amount`` was issued, to be deposited."""
+
+    amount: Balance
+
+
+class Held(BalancesEvent, frozen=True):
+    """``amount`` of ``who`` went on hold for ``reason``."""
+
+    reason: RuntimeHoldReason
+    who: AccountId
+    amount: Balance
+
+
+class BurnedHeld(BalancesEvent, frozen=True):
+    """``amount`` of ``who`` that was on hold for ``reason`` is no longer issued."""
+
+    reason: RuntimeHoldReason
+    who: AccountId
+    amount: Balance
+
+
+class Released(BalancesEvent, frozen=True):
+    """``amount`` of ``who`` that was on hold for ``reason`` is free again."""
+
+    reason: RuntimeHoldReason
+    who: AccountId
+    amount: Balance
+
 
 __all__ = ["WEIGHTS", "Balances", "HoldReason", "InsufficientBalance"]
 

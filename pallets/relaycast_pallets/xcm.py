@@ -1,19 +1,69 @@
-"""Weight for the chain's own token, at the price of transactions (xcm-builder ``UsingComponents``).
+"""The chain's own token for messages: accounts pay and receive it, and weight is bought with it (xcm-builder).
 
-Time has a price, proof size has none: Polkadot maps the base weight of an extrinsic to a tenth of a cent. The block's
-author earns what was paid.
+A withdrawal burns and a deposit mints: what a message has in holding is not issued meanwhile. Time has a price, proof
+size has none: Polkadot maps the base weight of an extrinsic to a tenth of a cent. The block's author earns what was
+paid.
 
 >>> WeightToFee().fee(Weight(97_251_000))
 10000000
 """
 
+from contextlib import AbstractContextManager
+
 from msgspec import Struct, field
 
-from relaycast_pallets.balances.pallet import Balances
+from relaycast_pallets.balances import Balances
 from relaycast_pallets.frame.system import AccountId
-from relaycast_pallets.xcm.fungible_adapter import NATIVE
-from relaycast_xcm import Asset, Assets, Weight
-from relaycast_xcm.exceptions import TooExpensive
+from relaycast_trie.exceptions import RelaycastError
+from relaycast_xcm import Asset, Assets, Location, Weight, sovereign_account
+from relaycast_xcm.exceptions import AssetNotFound, TooExpensive
+
+NATIVE = Location.here()
+"""What the chain calls its own token."""
+
+
+class AccountIdConversionFailed(RelaycastError, message="{location} controls no account"):
+    """``location`` controls no account of this chain."""
+
+    location: Location
+
+
+class FungibleAdapter(Struct, frozen=True):
+    """Moves the chain's own token; raises ``AssetNotFound`` for another asset.
+
+    ``AccountIdConversionFailed`` and ``InsufficientBalance`` are the causes of ``FailedToTransactAsset``.
+    """
+
+    balances: Balances
+
+    def withdraw(self, asset: Asset, who: Location) -> None:
+        amount = _amount(asset)
+        self.balances.burn_from(_account(who), amount)
+
+    def deposit(self, asset: Asset, who: Location) -> None:
+        amount = _amount(asset)
+        self.balances.mint_into(_account(who), amount)
+
+    def transfer(self, asset: Asset, source: Location, destination: Location) -> None:
+        amount = _amount(asset)
+        self.balances.transfer(_account(source), _account(destination), amount)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return self.balances.system.state.transaction()
+
+
+def _amount(asset: Asset) -> int:
+    if asset.id != NATIVE:
+        raise AssetNotFound
+    return asset.amount
+
+
+def _account(location: Location) -> AccountId:
+    account = sovereign_account(location)
+    if account is None:
+        raise AccountIdConversionFailed(location)
+    return account
+
 
 CENT = 100_000_000
 """A hundredth of a DOT, in planck."""

@@ -17,11 +17,11 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from relaycast_pallets.balances.pallet import Balances
+from relaycast_pallets.balances import Balances
 from relaycast_pallets.frame.dispatch import Pays, PostDispatchInfo
 from relaycast_pallets.frame.events import Event
 from relaycast_pallets.frame.typed_storage import U128, StorageCodec, StorageValue
-from relaycast_pallets.xcm.weight_trader import CENT, WeightToFee
+from relaycast_pallets.xcm import CENT, WeightToFee
 from relaycast_trie.exceptions import CodecError
 from relaycast_xcm.primitives import AccountId, Balance, Weight, u8
 

@@ -1,1 +1,0 @@
-"""The balances pallet: free and held balances of accounts."""

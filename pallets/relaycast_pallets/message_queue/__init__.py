@@ -1,1 +1,0 @@
-"""The message queue: outcomes of upward messages as events."""

@@ -1,1 +1,0 @@
-"""The publisher pallet: a parachain's call that sends values to the relay chain."""

@@ -1,1 +1,0 @@
-"""The sudo pallet: one account that calls as governance."""

@@ -1,1 +1,0 @@
-"""The timestamp pallet: when a block was built."""

@@ -1,1 +1,0 @@
-"""The transaction payment pallet: what an extrinsic costs, and who pays it."""
