@@ -3,7 +3,7 @@
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import add, iadd
+from operator import add
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints, overload
 
 from msgspec import UNSET, Struct, UnsetType, field
@@ -314,6 +314,12 @@ class DeliveryTotals(Struct, frozen=True):
     told_again: int = 0
 
 
+def _counted(before: Counter[int], more: Iterable[int]) -> Counter[int]:
+    """Return a counter with more values, or with those of another counter."""
+    before.update(more)
+    return before
+
+
 def _with_numbers(before: list[int], more: Iterable[int]) -> list[int]:
     before.extend(map(int, more))
     return before
@@ -323,7 +329,7 @@ class SubscriberStatistics(Struct):
     """The blocks of one subscriber so far. Percentiles leave out the warm-up unless there is nothing else."""
 
     points: Points = field(default_factory=Points)
-    latencies: Annotated[Counter[int], Total(add=iadd)] = field(default_factory=Counter)
+    latencies: Annotated[Counter[int], Total(add=_counted)] = field(default_factory=Counter)
     """Number of deliveries by relay blocks since their publication."""
 
     callbacks: Sum = 0
