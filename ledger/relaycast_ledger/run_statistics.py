@@ -214,7 +214,7 @@ class KeyStatistics(Struct):
         return known
 
 
-class GuestTally(Struct):
+class GuestStatistics(Struct):
     """The blocks of one guest so far; percentiles leave out the warm-up."""
 
     spec_name: str = ""
@@ -288,7 +288,7 @@ class GuestTally(Struct):
 
     def __repr__(self) -> str:
         blocks = f"{self.blocks} blocks of {self.spec_name} {self.spec_version}"
-        return f"<GuestTally {blocks}, own proof p50 {self.percentiles('own_proof_bytes').p50} bytes>"
+        return f"<GuestStatistics {blocks}, own proof p50 {self.percentiles('own_proof_bytes').p50} bytes>"
 
 
 def _one_line(text: str) -> str:
@@ -528,7 +528,7 @@ class RunStatistics:
 
     def __init__(self, *, tables: "RunTables | TableRows | None" = None) -> None:
         self.subscribers: dict[int, SubscriberStatistics] = {}
-        self.guests: dict[int, GuestTally] = {}
+        self.guests: dict[int, GuestStatistics] = {}
         self.tables = tables
 
     def add(self, record: BlockRecord) -> None:
@@ -543,9 +543,9 @@ class RunStatistics:
         if self.tables is not None:
             self.tables.add_guest(record)
 
-    def guest(self, para_id: int) -> GuestTally:
+    def guest(self, para_id: int) -> GuestStatistics:
         """Return the blocks of a guest, none where it has built none."""
-        return self.guests.setdefault(para_id, GuestTally())
+        return self.guests.setdefault(para_id, GuestStatistics())
 
     def of(self, para_id: int) -> SubscriberStatistics:
         """Return the blocks of a subscriber, none where it has built none."""
