@@ -73,7 +73,7 @@ class RemoteHead(DumpRow, frozen=True):
 
 
 class UpgradeTracker:
-    """Schedules upgrades of a relay chain and its parachains."""
+    """Schedules upgrades of all chains together, because they must agree on the longest value."""
 
     def __init__(self, relay_chain: RelayChain, parachains: Mapping[ParaId, Parachain]) -> None:
         self._relay_chain, self._parachains = relay_chain, parachains

@@ -182,7 +182,11 @@ class ClosedBody(Struct, frozen=True):
 
 
 class BlockBody(Protocol):
-    """Takes part in a block: ``open``, then ``apply``, then ``close``; a block that panics is not closed."""
+    """Takes part in a block: ``open``, then ``apply``, then ``close``; a block that panics is not closed.
+
+    It brings inherents, extrinsics, and what clients read of them. A chain without a body executes messages and calls
+    alone, and its header commits to no extrinsics but messages.
+    """
 
     @property
     def writes_consensus(self) -> bool:

@@ -83,7 +83,10 @@ MAX_CANDIDATE_DEPTH, ALLOWED_ANCESTRY_LEN = 3, 2
 
 
 def host_configuration(upward: UpwardLimits) -> bytes:
-    """Return the leading fields of the configuration; a relay chain has more behind them."""
+    """Return what parachains read of the ``HostConfiguration``: its leading fields, in SCALE.
+
+    The values are Polkadot's (``AbridgedHostConfiguration``), but for the limits of upward messages.
+    """
     fields = (
         MAX_CODE_SIZE,
         MAX_HEAD_DATA_SIZE,

@@ -134,7 +134,10 @@ BLOCKS_BEHIND = 20
 
 
 class Starvation(Struct, frozen=True, kw_only=True):
-    """Counts of a reader that starved, or of one whose run is too short to tell."""
+    """Counts of a reader that starved, or of one whose run is too short to tell.
+
+    Such a reader's blocks end before it is given what it subscribes to.
+    """
 
     is_starved: bool
     """False: cut short in over half of the blocks, but there are fewer than ``ENOUGH_BLOCKS``."""
@@ -155,7 +158,8 @@ class Starvation(Struct, frozen=True, kw_only=True):
 def starvation(blocks: Iterable[tuple[int, int, int, int]]) -> Starvation | None:
     """Judge the blocks of one reader: each its number of new values, ``complete``, ``owed`` and ``behind``.
 
-    ``None`` where there is nothing to say.
+    Law: a block counts if the reader had something to receive in it: keys whose current value it had not been given. A
+    publisher that is silent or disabled starves no one. ``None`` where there is nothing to say.
     """
     counted = cut_short = without = longest = behind = 0
     for received, complete, owed, late in blocks:

@@ -37,16 +37,12 @@ def appended(before: list[Any], after: Any) -> list[Any]:
 class Total(NamedTuple):
     """Marks a field that adds up: ``add`` counts in what is at ``path`` of a record, ``merge`` what later blocks had.
 
-    The path is the field's own name unless given. ``None`` at the path adds nothing.
+    The path is the field's own name unless given, and ``merge`` is ``add``. ``None`` at the path adds nothing.
     """
 
     path: str = ""
     add: Callable[[Any, Any], Any] = operator.add
     merge: Callable[[Any, Any], Any] | None = None
-
-    def merged(self, before: Any, after: Any) -> Any:
-        """Return the total of two runs of blocks."""
-        return (self.merge or self.add)(before, after)
 
 
 Sum = Annotated[int, Total()]
@@ -68,8 +64,11 @@ def count_in(statistics: Struct, record: object) -> None:
 
 def merged_totals(before: Struct, after: Struct) -> dict[str, Any]:
     """Return the totals of two values of one type by name; lists of ``before`` grow."""
-    kind = type(before)
-    return {name: total.merged(getattr(before, name), getattr(after, name)) for name, total, _ in _totals(kind)}
+    names, merges, values = _merges(type(before))
+    return {
+        name: merge(one, more)
+        for name, merge, one, more in zip(names, merges, values(before), values(after), strict=True)
+    }
 
 
 def merge_in(before: Struct, after: Struct) -> None:
@@ -95,6 +94,12 @@ def total_names(kind: type[Struct]) -> tuple[str, ...]:
 
 
 @cache
+def _merges(kind: type[Struct]) -> tuple[tuple[str, ...], list[Callable[[Any, Any], Any]], Callable[[object], Any]]:
+    names = total_names(kind)
+    return names, [total.merge or total.add for _, total, _ in _totals(kind)], _together(names)
+
+
+@cache
 def _totals(kind: type[Struct]) -> tuple[tuple[str, Total, Callable[[object], Any]], ...]:
     marks = [(name, mark) for name, mark in _marks(kind) if isinstance(mark, Total)]
     return tuple((name, mark, reader(mark.path or name)) for name, mark in marks)
@@ -113,28 +118,32 @@ def _marks(kind: type[Struct]) -> Iterator[tuple[str, object]]:
             yield name, mark
 
 
-def reader(path: str) -> Callable[[object], Any]:
+def reader(path: str) -> Callable[[Any], Any]:
     """Return what reads the value at a path."""
-    steps = path.split(".")
-    if len(steps) == 1:
-        return operator.attrgetter(path)
+    step, _, rest = path.partition(".")
+    first = operator.itemgetter(int(step)) if step.isdigit() else operator.attrgetter(step)
+    if not rest:
+        return first
+    below = reader(rest)
 
     def read(source: Any) -> Any:
-        for step in steps:
-            if source is None:
-                return None
-            source = source[int(step)] if step.isdigit() else getattr(source, step)
-        return source
+        found = first(source)
+        return None if found is None else below(found)
 
     return read
 
 
 def row_reader(kind: type, paths: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
     """Return what reads the values at all paths of a ``kind``, at once where nothing on the way may be ``None``."""
-    if len(paths) > 1 and not any(type_at(kind, path).is_optional for path in paths):
-        return operator.attrgetter(*paths)
+    if not any(type_at(kind, path).is_optional for path in paths):
+        return _together(paths)
     reads = [reader(path) for path in paths]
     return lambda source: tuple(read(source) for read in reads)
+
+
+def _together(paths: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    read = operator.attrgetter(*paths)
+    return read if len(paths) > 1 else lambda source: (read(source),)
 
 
 class Found(NamedTuple):
@@ -146,11 +155,11 @@ class Found(NamedTuple):
 
 def type_at(kind: Any, path: str) -> Found:
     """Return the type that a record declares at a path; ``AttributeError`` where it declares none."""
-    on_the_way = found = Found(kind, is_optional=False)
+    found, is_optional = Found(kind, is_optional=False), False
     for step in path.split("."):
-        on_the_way = Found(kind, on_the_way.is_optional or found.is_optional)
+        is_optional |= found.is_optional
         found = _bare(_step(found.kind, step))
-    return Found(found.kind, on_the_way.is_optional)
+    return Found(found.kind, is_optional)
 
 
 def _step(kind: Any, step: str) -> Any:

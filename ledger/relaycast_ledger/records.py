@@ -1,7 +1,5 @@
 """What a run leaves behind: one record for each subscriber block, and sums that are right for any number of blocks."""
 
-from collections import Counter
-
 from msgspec import Struct, field
 
 from relaycast_collator.guests import StorageItemShare
@@ -174,9 +172,9 @@ class BlockRecord(Struct, frozen=True):
         return sum(it.conflated for it in self.deliveries)
 
     @property
-    def latencies(self) -> Counter[int]:
-        """Number of deliveries by relay blocks since their publication; what was told again is left out."""
-        return Counter(it.latency_blocks for it in self.deliveries if not it.told_again)
+    def latencies(self) -> list[int]:
+        """Relay blocks from publication to delivery; what was told again is left out."""
+        return [it.latency_blocks for it in self.deliveries if not it.told_again]
 
     @property
     def told_deletions(self) -> int:

@@ -12,7 +12,7 @@ from relaycast_collator import Fact, GuestBuilt, RelayBlock, RelayProver, Storag
 from relaycast_collator.guests import GuestBlock
 from relaycast_ledger.pov import compressed
 from relaycast_ledger.records import GuestRecord
-from relaycast_ledger.run_statistics import GuestTally
+from relaycast_ledger.run_statistics import GuestStatistics
 from relaycast_ledger.run_tables import RunTables, TableRows
 from relaycast_trie import StorageProof
 from relaycast_trie.proofs.compact_proof import CompactProof
@@ -69,7 +69,7 @@ def test_a_record_has_the_sizes_of_the_block_as_a_collator_sends_it() -> None:
 
 def test_storage_items_add_up_to_the_own_proofs_of_all_blocks() -> None:
     _, records = recorded(HandMadeGuest(GUEST), b"first", b"second", b"third")
-    tally = GuestTally()
+    tally = GuestStatistics()
     for record in records:
         tally.add(record)
     outcome = tally.outcome(GUEST, "hand", waiting=0)
@@ -98,7 +98,7 @@ def test_the_parts_of_the_fullest_block_are_what_stands_in_it(holds: bool) -> No
             return replace(block, extrinsics=(*block.extrinsics, *held), results=block.results + (b"\0\0",) * len(held))
 
     _, (record,) = recorded(Keeping(GUEST), b"first")
-    tally = GuestTally()
+    tally = GuestStatistics()
     tally.add(record)
     fullest = tally.outcome(GUEST, "hand", waiting=0).fullest_block
     assert fullest is not None
@@ -110,7 +110,7 @@ def test_the_parts_of_the_fullest_block_are_what_stands_in_it(holds: bool) -> No
 
 def test_percentiles_leave_out_the_warm_up_and_sums_do_not() -> None:
     _, records = recorded(HandMadeGuest(GUEST), bytes(20_000), b"small", b"small too")
-    tally = GuestTally()
+    tally = GuestStatistics()
     for record in records:
         tally.add(replace(record, warm_up=record.tick <= 1))
     sizes = tally.outcome(GUEST, "", waiting=0).pov_bytes
@@ -120,7 +120,7 @@ def test_percentiles_leave_out_the_warm_up_and_sums_do_not() -> None:
 
 def test_a_refused_block_is_a_record_with_its_reason_and_the_last_line_of_the_log() -> None:
     net, records = recorded(HandMadeGuest(GUEST), b"fine", PANIC + b"attempt to divide by zero")
-    tally = GuestTally()
+    tally = GuestStatistics()
     for record in records:
         tally.add(record)
     said = "block on relay block 1: attempt to divide by zero; it logged: runtime: about to panic"
@@ -131,7 +131,7 @@ def test_a_refused_block_is_a_record_with_its_reason_and_the_last_line_of_the_lo
 
 def test_what_code_says_is_one_line() -> None:
     _, records = recorded(HandMadeGuest(GUEST), PANIC + b"panicked at lib.rs:1:\nevery invariant held\n")
-    tally = GuestTally()
+    tally = GuestStatistics()
     for record in records:
         tally.add(replace(record, spec_name="two\nlines", log=("error: a\n\nb",)))
     (said,) = tally.refusals
@@ -178,5 +178,5 @@ def test_runs_without_guests_have_no_tables_of_them(tmp_path: Path) -> None:
 
 
 def test_an_outcome_of_no_blocks_is_all_zero() -> None:
-    outcome = asdict(GuestTally().outcome(GUEST, "", waiting=0))
+    outcome = asdict(GuestStatistics().outcome(GUEST, "", waiting=0))
     assert not any(value for name, value in outcome.items() if isinstance(value, int) and name != "para_id")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from relaycast.scenario.workload_dump import SendingsDump
 from relaycast_collator import RelayBlock
-from relaycast_ledger.run_statistics import GuestTally
+from relaycast_ledger.run_statistics import GuestStatistics
 from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_xcm.ump import Processed
 
@@ -30,7 +30,7 @@ class Sendings:
         return cls(dump.sent, dump.published, dump.refused, dump.value_bytes)
 
 
-def count_block(block: RelayBlock, published: Mapping[int, Sendings], runtimes: Mapping[int, GuestTally]) -> None:
+def count_block(block: RelayBlock, published: Mapping[int, Sendings], runtimes: Mapping[int, GuestStatistics]) -> None:
     """Count publications and refusals in a relay block, of modelled publishers (``published``) and real runtimes."""
     counts = Counter(int(event.publisher) for event in block.events if isinstance(event, DataPublished))
     for para_id, count in counts.items():
