@@ -15,8 +15,7 @@ from relaycast_collator.kept_values import KeptDump, KeptValues, WantedDump, Wei
 from relaycast_collator.outbox import Outbox, Publication, PublicationDump, SentMessage
 from relaycast_collator.upgrades import ParachainUpgrades
 from relaycast_pallets.broadcaster.storage import PublishedEntry
-from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.state_dump import StateDump
+from relaycast_pallets.frame.state import State, StateDump
 from relaycast_pallets.frame.system import Event, System
 from relaycast_pallets.parachain_system.inbound_messages import MessagingState
 from relaycast_pallets.parachain_system.pallet import (
