@@ -14,7 +14,7 @@ from relaycast_collator import BlockBuilt, BlockPanicked, Pace, Parachain, Parac
 from relaycast_collator.chains_dump import ChainsDump
 from relaycast_pallets import Policies, SubscribedKey
 from relaycast_pallets.broadcaster.events import DataPublished
-from relaycast_pallets.frame.system_events import RuntimeUpgraded
+from relaycast_pallets.frame.system import RuntimeUpgraded
 from relaycast_pallets.subscriber.policies import EverythingCarried
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import CheckpointRefused
