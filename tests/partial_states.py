@@ -5,7 +5,7 @@ from random import Random
 
 from relaycast_pallets.frame.partial_state import PartialState
 from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.storage import Storage
+from relaycast_pallets.frame.storage import OverlayStorage
 from relaycast_trie import ChildInfo, MissingNode, StateVersion, StorageProof
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
 from relaycast_trie.plain.partial_trie import StateWitness
@@ -80,7 +80,7 @@ class Pair:
         start = random.choice([None, random_key(random)])
         prefix = key[: random.randrange(info is None, 3)]
 
-        def storage(state: State) -> Storage:
+        def storage(state: State) -> OverlayStorage:
             return state.top if info is None else state.child(info)
 
         acts: list[Callable[[State], object]] = [

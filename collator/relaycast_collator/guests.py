@@ -11,8 +11,7 @@ from msgspec import Struct
 from relaycast_collator.collator import RelayProver
 from relaycast_collator.header import Header
 from relaycast_collator.relay_chain import RelayBlock
-from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.state_dump import StateDump
+from relaycast_pallets.frame.state import State, StateDump
 from relaycast_pallets.parachain_system.inbound_messages import MessagesTaken
 from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import RelaycastError

@@ -20,8 +20,7 @@ from relaycast_collator.latest_values import KeptRow, LatestValues, WantedRow, W
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
 from relaycast_collator.upgrades import ParachainUpgrades
 from relaycast_pallets.broadcaster.storage import PublishedEntry
-from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.state_dump import StateDump
+from relaycast_pallets.frame.state import State, StateDump
 from relaycast_pallets.frame.system import Event, System
 from relaycast_pallets.parachain_system.inbound_messages import MessagingState
 from relaycast_pallets.parachain_system.pallet import (

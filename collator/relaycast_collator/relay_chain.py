@@ -32,8 +32,7 @@ from relaycast_pallets.balances import Balances
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.broadcaster.pallet import Broadcaster
 from relaycast_pallets.frame.partial_state import PartialState
-from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.state_dump import StateDump
+from relaycast_pallets.frame.state import State, StateDump
 from relaycast_pallets.frame.system import DispatchResult, Event, System
 from relaycast_pallets.frame.well_known_keys import (
     ACTIVE_CONFIG,

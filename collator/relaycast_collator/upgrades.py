@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from relaycast_collator.latest_values import LatestValues
 from relaycast_pallets.broadcaster.config import BroadcasterConfig
 from relaycast_pallets.broadcaster.pallet import Broadcaster
-from relaycast_pallets.frame.system_events import RuntimeUpgraded
+from relaycast_pallets.frame.system import RuntimeUpgraded
 from relaycast_pallets.parachain_system.pallet import ParachainSystem
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.config import SubscriberConfig

@@ -36,8 +36,7 @@ from relaycast_gateway.principal import chain_principal
 from relaycast_gateway.record import EventDraft, EventRecord, Headers
 from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_pallets.broadcaster.storage import INFINITE, PublishedEntry, derive_child_info
-from relaycast_pallets.frame.events import Event
-from relaycast_pallets.frame.system import System, storage_prefix
+from relaycast_pallets.frame.system import Event, System, storage_prefix
 from relaycast_pallets.subscriber.subscription import (
     Infinite,
     TtlState,

@@ -23,7 +23,7 @@ from relaycast_pallets.broadcaster.events import (
     PublisherDeregistered,
     PublisherRegistered,
 )
-from relaycast_pallets.frame.events import Event
+from relaycast_pallets.frame.system import Event
 from relaycast_pallets.subscriber.events import PublisherDisabled, PublisherEnabled
 from relaycast_xcm import Location, ParaId
 

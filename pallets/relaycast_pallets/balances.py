@@ -23,8 +23,7 @@ from relaycast_pallets.frame.dispatch import (
     ensure_root,
     ensure_signed,
 )
-from relaycast_pallets.frame.events import Event
-from relaycast_pallets.frame.system import System
+from relaycast_pallets.frame.system import Event, System
 from relaycast_pallets.frame.typed_storage import (
     ACCOUNT_ID,
     BLAKE2_128_CONCAT,

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from relaycast_pallets.frame.dispatch import DispatchError, Origin, ensure_signed
-from relaycast_pallets.frame.events import Event
-from relaycast_pallets.frame.system import System
+from relaycast_pallets.frame.system import Event, System
 from relaycast_xcm.primitives import AccountId, Bytes32, VecU8, u32
 
 Send = Callable[[bytes, bytes, int], None]

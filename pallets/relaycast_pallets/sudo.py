@@ -14,8 +14,7 @@ from relaycast_pallets.frame.dispatch import (
     PostDispatchInfo,
     ensure_signed,
 )
-from relaycast_pallets.frame.events import Event
-from relaycast_pallets.frame.system import System
+from relaycast_pallets.frame.system import Event, System
 from relaycast_pallets.frame.typed_storage import ACCOUNT_ID, StorageValue
 from relaycast_pallets.frame.weights import CallWeight, Term, WeightTable
 from relaycast_xcm.primitives import ROCKS_DB, AccountId, Lookup, Rust, Weight

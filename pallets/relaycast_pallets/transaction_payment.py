@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from relaycast_pallets.balances import Balances
 from relaycast_pallets.frame.dispatch import Pays, PostDispatchInfo
-from relaycast_pallets.frame.events import Event
+from relaycast_pallets.frame.system import Event
 from relaycast_pallets.frame.typed_storage import U128, StorageCodec, StorageValue
 from relaycast_pallets.xcm import CENT, WeightToFee
 from relaycast_trie.exceptions import CodecError

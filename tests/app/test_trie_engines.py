@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -15,7 +14,7 @@ from relaycast.network import Network
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.simulation.run_files import simulate
-from relaycast_pallets.frame.state_tries import Tries
+from relaycast_pallets.frame.tries import EngineChoice
 from relaycast_trie.engine import ENGINES, Engine
 from relaycast_xcm import ParaId
 
@@ -73,13 +72,13 @@ HARMS = ("attack", "squat")
 def chosen(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """What chains are told to work on their tries with meanwhile."""
     engines: set[str] = set()
-    genuine = Tries.__init__
+    genuine = EngineChoice.__init__
 
-    def choose(self: Tries, **given: Any) -> None:
-        engines.add(given["engine"])
-        genuine(self, **given)
+    def choose(self: EngineChoice, engine: Engine) -> None:
+        engines.add(engine)
+        genuine(self, engine)
 
-    monkeypatch.setattr(Tries, "__init__", choose)
+    monkeypatch.setattr(EngineChoice, "__init__", choose)
     return engines
 
 

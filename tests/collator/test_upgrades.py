@@ -13,7 +13,7 @@ from relaycast_collator import BlockBuilt, BlockPanicked, Pace, Parachain, Parac
 from relaycast_collator.chains import ChainsDump
 from relaycast_pallets import Policies, SubscribedKey
 from relaycast_pallets.broadcaster.events import DataPublished
-from relaycast_pallets.frame.system_events import RuntimeUpgraded
+from relaycast_pallets.frame.system import RuntimeUpgraded
 from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import CheckpointRefused, decoded, encoded

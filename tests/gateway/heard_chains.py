@@ -9,7 +9,7 @@ from relaycast_gateway.chain_feed import ChainFeed
 from relaycast_gateway.icrc16 import to_json
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.record import EventRecord
-from relaycast_pallets.frame.events import Event
+from relaycast_pallets.frame.system import Event
 
 SHORT_NAMES = {
     "DataPublished": "data.published",

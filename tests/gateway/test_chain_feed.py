@@ -26,8 +26,7 @@ from relaycast_gateway.principal import chain_principal
 from relaycast_pallets.balances import HoldReason
 from relaycast_pallets.broadcaster.events import DataPublished, KeyExpired
 from relaycast_pallets.broadcaster.storage import PublishedEntry
-from relaycast_pallets.frame.events import Event
-from relaycast_pallets.frame.system import Origin, System
+from relaycast_pallets.frame.system import Event, Origin, System
 from relaycast_pallets.subscriber.events import PublisherEnabled
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions

@@ -18,9 +18,8 @@ from relaycast.scenario.policy_choice import PolicyTable, policies_of
 from relaycast_node.metadata.declarations import declare
 from relaycast_node.metadata.runtime import Runtime, RuntimeNames
 from relaycast_pallets.broadcaster.storage import PublishedEntry, derive_child_info
-from relaycast_pallets.frame.events import Event
 from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.system import DispatchError, Origin, System
+from relaycast_pallets.frame.system import DispatchError, Event, Origin, System
 from relaycast_pallets.parachain_system.pallet import IncompleteBelowLimit, ensure_exhausted
 from relaycast_pallets.parachain_system.relay_budget import PovUsage, Remaining
 from relaycast_pallets.subscriber import events as subscriber_events

@@ -37,7 +37,7 @@ from relaycast_pallets.balances import (
     Withdraw,
 )
 from relaycast_pallets.frame.dispatch import ArithmeticOverflow, ConsumerRemaining
-from relaycast_pallets.frame.system_events import KilledAccount, NewAccount
+from relaycast_pallets.frame.system import KilledAccount, NewAccount
 from relaycast_xcm.primitives import U128_MAX
 from searches import examples
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from long_hauls import soak
 from partial_states import CHILDREN, Pair, play, random_state, witness_of
 from relaycast_pallets.frame.partial_state import PartialState
-from relaycast_pallets.frame.state import State, StateDiscarded
-from relaycast_pallets.frame.state_dump import StateDump
+from relaycast_pallets.frame.state import State, StateDiscarded, StateDump
 from relaycast_trie import ChildInfo, Engine, MissingNode, StateVersion
 from relaycast_trie.nibbles import from_nibbles
 from relaycast_trie.plain.partial_trie import StateWitness

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pallets.test_state_engines import NAMES, Block, answers, blocks, counts_in_the_end, loaded_from, nodes, step
 from relaycast_pallets import State
-from relaycast_pallets.frame.state_dump import StateDump
+from relaycast_pallets.frame.state import StateDump
 from relaycast_trie import ChildInfo, StateVersion
 from relaycast_trie.engine import Engine
 from relaycast_xcm.checkpoint import CheckpointRefused

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relaycast_pallets import State, StateDiscarded
-from relaycast_pallets.frame import engine_choice as choice_module
-from relaycast_pallets.frame.engine_choice import EngineChoice
-from relaycast_pallets.frame.state_dump import StateDump
-from relaycast_pallets.frame.state_tries import ArrayTries, PlainTries
+from relaycast_pallets.frame import tries as choice_module
+from relaycast_pallets.frame.state import StateDump
+from relaycast_pallets.frame.tries import ArrayTries, EngineChoice, PlainTries
 from relaycast_trie import ChildInfo, StateVersion, blake2_256
 from searches import examples
 from strategies import STOCK, Changes, Pairs, changes, pairs, state_versions
@@ -129,9 +128,7 @@ def test_moving_between_engines_changes_nothing(
     for block, moves_now in zip(session, moves, strict=False):
         plain, moving = step(plain, block), step(moving, block)
         if moves_now:
-            tries = moving._tries
-            used = tries._used
-            tries._used = used.in_plain() if isinstance(used, ArrayTries) else tries._in_arrays(moving._contents())
+            moving._move()
         roots.append(plain.root)
         assert moving.root == plain.root
         assert list(answers(moving, roots)) == list(answers(plain, roots))
@@ -145,12 +142,12 @@ def test_moving_between_engines_changes_nothing(
 def test_a_database_once_shown_stays_the_same_object_and_full() -> None:
     state = State({bytes([number]): bytes(40) for number in range(64)}, window=2, engine="plain")
     db = state.db
-    state._tries._used = state._tries._in_arrays(state._contents())
+    state._move()
     for number in range(4):
         state.put(bytes([number]), bytes([number]) * 40)
         assert db.get(state.commit()) is not None
         assert db is state.db
-    state._tries._used = state._tries._used.in_plain()
+    state._move()
     assert db is state.db
 
 
@@ -174,7 +171,7 @@ def seal(state: State, *, blocks: int, changed: int) -> None:
 
 
 def kind(state: State) -> type:
-    return type(state._tries._used)
+    return type(state._tries)
 
 
 @pytest.fixture
@@ -208,7 +205,7 @@ def test_seals_that_alternate_between_much_and_little_do_not_throw_a_state_back_
 
 def seals_until_it_moves(choice: EngineChoice) -> int:
     sealed = 0
-    while not (choice.is_restless(in_arrays=False) and choice.moves(1_000)):
+    while not choice.moves(in_arrays=False, keys=lambda: 1_000):
         choice.note(10, 100, in_arrays=False)
         sealed += 1
     return sealed

@@ -20,7 +20,7 @@ from pallets.block_vectors import ALPHA, BETA, OTHER_PUBLIC, PUBLIC, keys, path_
 from pallets.subscriber_invariants import ChangesTold, Settled, all_hold, nothing_is_lost, slack_of
 from pallets.subscriber_world import MOCK, World
 from relaycast_pallets import Origin, Panic, ParachainInherentData, Policies, SubscribedKey, Subscriber
-from relaycast_pallets.frame.state_dump import StateDump
+from relaycast_pallets.frame.state import StateDump
 from relaycast_pallets.subscriber import storage as subscriber_storage
 from relaycast_pallets.subscriber.plan import SubscriptionChange
 from relaycast_pallets.subscriber.variants.drafts import AfterFirstKey, ForgetUnchanged, SystemFirstNumeric

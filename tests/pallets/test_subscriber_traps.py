@@ -38,7 +38,7 @@ from pallets.subscriber_mutants import tell_keys_of_the_disabled
 from pallets.subscriber_scenes import drive, grow_deep, grow_wide, pad
 from pallets.subscriber_world import MOCK, World
 from relaycast_pallets import MAX_NODE_BYTES, Policies, PublishedEntry, TrackedProof, derive_child_info
-from relaycast_pallets.frame.state_transaction import Transaction
+from relaycast_pallets.frame.storage import Transaction
 from relaycast_pallets.parachain_system import pallet as parachain_module
 from relaycast_pallets.subscriber.node_cache import NodeCache, PublisherCache, marked_placements
 from relaycast_pallets.subscriber.pallet import ProcessingMode, Subscriber, process_proof
@@ -175,7 +175,7 @@ def never_roll_back(patch: PATCH) -> None:
         return result
 
     def leave(self: Transaction, *_error: object) -> None:
-        self._journal.frame = self._outer
+        self._undo.frame = self._outer
 
     patch.setattr(parachain_module, "process_proof", demand_last)
     patch.setattr(Transaction, "__exit__", leave)

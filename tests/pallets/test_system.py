@@ -14,7 +14,7 @@ from relaycast_pallets.frame.dispatch import (
     Pays,
     PostDispatchInfo,
 )
-from relaycast_pallets.frame.system_events import (
+from relaycast_pallets.frame.system import (
     ExtrinsicFailed,
     ExtrinsicSuccess,
     KilledAccount,

@@ -8,7 +8,7 @@ from pallets.relay import ALICE, BOB, CAROL
 from relaycast_pallets import Event, InsufficientBalance, Origin, State, System
 from relaycast_pallets.balances import Balances, Deposit, DustLost, Endowed, Transfer, Withdraw
 from relaycast_pallets.frame.dispatch import DispatchInfo, Pays, PostDispatchInfo
-from relaycast_pallets.frame.system_events import ExtrinsicFailed, ExtrinsicSuccess, KilledAccount, NewAccount
+from relaycast_pallets.frame.system import ExtrinsicFailed, ExtrinsicSuccess, KilledAccount, NewAccount
 from relaycast_pallets.transaction_payment import FeeDetails, TransactionFeePaid, TransactionPayment
 from relaycast_trie import CodecError
 from relaycast_xcm.primitives import Weight

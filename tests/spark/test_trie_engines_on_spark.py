@@ -17,7 +17,7 @@ from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark
 from relaycast_ledger.exceptions import SegmentFailed
 from relaycast_ledger.segments.checkpoint import freeze, thaw
 from relaycast_ledger.segments.work_folder import WorkFolder
-from relaycast_pallets.frame import state_tries
+from relaycast_pallets.frame import tries as state_tries
 from relaycast_spark import pipeline, stages
 from relaycast_trie.engine import Engine
 from spark.scenarios import MANY_KEYS, MARKET, contents, preparation_of, replayed_apart, segments_of

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from relaycast_pallets.frame.state_tries import Keys, Name
 from relaycast_pallets.frame.storage import Values
+from relaycast_pallets.frame.tries import Keys, Name
 from relaycast_trie import MemoryDB, TrieDB, TrieDBMut
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.nibbles import from_nibbles, to_nibbles

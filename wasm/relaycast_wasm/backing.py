@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.state_tries import Keys, Name
 from relaycast_pallets.frame.storage import Values
+from relaycast_pallets.frame.tries import Keys, Name
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.plain.trie_db import NodeRecorder

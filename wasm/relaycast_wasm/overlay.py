@@ -14,8 +14,8 @@ from types import EllipsisType
 
 from sortedcontainers import SortedSet
 
-from relaycast_pallets.frame.state_tries import Name
 from relaycast_pallets.frame.storage import Values
+from relaycast_pallets.frame.tries import Name
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
 from relaycast_wasm.appended import Appended

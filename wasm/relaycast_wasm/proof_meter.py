@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Set
 
-from relaycast_pallets.frame.state_tries import Name
+from relaycast_pallets.frame.tries import Name
 from relaycast_trie.scale import encode_compact
 from relaycast_wasm.backing import Backing
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from relaycast_node.chain.code import BlockState, ReadableState
 from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.state_tries import Keys, Name
 from relaycast_pallets.frame.storage import Values
+from relaycast_pallets.frame.tries import Keys, Name
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
 from relaycast_trie.plain.trie_db import NodeRecorder

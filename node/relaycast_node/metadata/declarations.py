@@ -18,7 +18,7 @@ from msgspec import Struct
 from relaycast_node.metadata.python_types import attribute_docs, docs_of
 from relaycast_pallets.balances import HoldReason
 from relaycast_pallets.frame.dispatch import DispatchError, Origin
-from relaycast_pallets.frame.events import Event
+from relaycast_pallets.frame.system import Event
 from relaycast_pallets.frame.typed_storage import (
     StorageCodec,
     StorageDoubleMap,

@@ -9,10 +9,15 @@ from relaycast_pallets.frame.system import AccountId, Event
 from relaycast_xcm.primitives import Bytes32, ParaId, u32
 
 
-class DataPublished(Event, frozen=True):
-    """``publisher`` wrote a value under ``key``."""
+class BroadcasterEvent(Event, frozen=True):
+    """An event of this pallet."""
 
     pallet: ClassVar[str] = "Broadcaster"
+
+
+class DataPublished(BroadcasterEvent, frozen=True):
+    """``publisher`` wrote a value under ``key``."""
+
     items_count: ClassVar[int] = 1
     """A field of the draft's event, from the time when one instruction carried many items."""
 
@@ -20,47 +25,41 @@ class DataPublished(Event, frozen=True):
     key: Bytes32
 
 
-class PublisherRegistered(Event, frozen=True):
+class PublisherRegistered(BroadcasterEvent, frozen=True):
     """``para_id`` may publish; ``manager`` paid its deposit."""
 
-    pallet: ClassVar[str] = "Broadcaster"
     para_id: ParaId
     manager: AccountId
 
 
-class PublisherDeregistered(Event, frozen=True):
+class PublisherDeregistered(BroadcasterEvent, frozen=True):
     """``para_id`` is no longer a publisher, and its data is gone."""
 
-    pallet: ClassVar[str] = "Broadcaster"
     para_id: ParaId
 
 
-class DataCleanedUp(Event, frozen=True):
+class DataCleanedUp(BroadcasterEvent, frozen=True):
     """Everything that ``para_id`` had published was removed."""
 
-    pallet: ClassVar[str] = "Broadcaster"
     para_id: ParaId
 
 
-class KeyExpired(Event, frozen=True):
+class KeyExpired(BroadcasterEvent, frozen=True):
     """The time to live of ``key`` ran out, and it was removed."""
 
-    pallet: ClassVar[str] = "Broadcaster"
     publisher: ParaId
     key: Bytes32
 
 
-class KeysDeleted(Event, frozen=True):
+class KeysDeleted(BroadcasterEvent, frozen=True):
     """``publisher``, or its manager, removed ``count`` keys that were there."""
 
-    pallet: ClassVar[str] = "Broadcaster"
     publisher: ParaId
     count: u32
 
 
-class KeysForcedDeleted(Event, frozen=True):
+class KeysForcedDeleted(BroadcasterEvent, frozen=True):
     """Governance removed ``count`` keys of ``publisher`` that were there."""
 
-    pallet: ClassVar[str] = "Broadcaster"
     publisher: ParaId
     count: u32

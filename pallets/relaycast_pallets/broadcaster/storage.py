@@ -10,7 +10,7 @@ from functools import cache
 from msgspec import Struct
 
 from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.storage import Storage
+from relaycast_pallets.frame.storage import OverlayStorage
 from relaycast_pallets.frame.system import (
     BOOL,
     BYTES32,
@@ -232,7 +232,7 @@ class BroadcasterStorage:
         ttl = StorageCodec("(u32, u32)", _encode_ttl, _decode_ttl, 8)
         cursor = StorageCodec("(ParaId, [u8; 32])", _encode_cursor, _decode_cursor, 36)
         self.state = state
-        self._children: dict[ParaId, Storage] = {}
+        self._children: dict[ParaId, OverlayStorage] = {}
         self.registered_publishers = StorageMap(state, PALLET, "RegisteredPublishers", para, info)
         self.publisher_exists = StorageMap(state, PALLET, "PublisherExists", para, BOOL, default=False)
         self.published_keys = StorageMap(state, PALLET, "PublishedKeys", para, keys, default=PublishedKeys())
@@ -242,7 +242,7 @@ class BroadcasterStorage:
         self.publish_counts = StorageMap(state, PALLET, "PublishCounts", para, ttl)
         """The last relay block in which a publisher published, and how often; written only under a limit."""
 
-    def child(self, publisher: ParaId) -> Storage:
+    def child(self, publisher: ParaId) -> OverlayStorage:
         """Return the publisher's child trie."""
         child = self._children.get(publisher)
         if child is None:

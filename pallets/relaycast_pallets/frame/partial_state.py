@@ -1,29 +1,116 @@
 """The state of a chain of which some nodes are known: it seals real roots, and refuses by name what it lacks.
 
-Law: its roots and proofs are those of the whole state, or there is ``MissingNode`` and nothing changes. Plain tries
-work on it, whatever engine is chosen: arrays take whole contents.
+Law: its roots and proofs are those of the whole state, or there is ``MissingNode`` and nothing changes: for a read, an
+iteration, a write, a removal or a seal that needs a missing node or value. Plain tries work on it, whatever engine is
+chosen: arrays take whole contents.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from msgspec.structs import replace
-
-from relaycast_pallets.frame.partial_storage import PartialStorage
-from relaycast_pallets.frame.state import NO_CHANGES, State
-from relaycast_pallets.frame.state_dump import KnownDump, StateDump, changes_in, dump_state, history_of
-from relaycast_pallets.frame.state_history import History
-from relaycast_pallets.frame.state_tries import NO_KEYS, Keys, Name, PlainTries, Tries
-from relaycast_pallets.frame.storage import Storage, Values
+from relaycast_pallets.frame.state import NO_CHANGES, History, KnownDump, State, StateDump, TrieDump
+from relaycast_pallets.frame.storage import OverlayStorage, UndoLog, Values
+from relaycast_pallets.frame.tries import NO_KEYS, EngineChoice, Inline, Keys, Name, PlainTries
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
 from relaycast_trie.engine import Engine, check_engine
 from relaycast_trie.exceptions import MissingNode, RootMismatch
 from relaycast_trie.hasher import HASH_LENGTH
+from relaycast_trie.nibbles import from_nibbles, to_nibbles
 from relaycast_trie.node_codec import StateVersion
+from relaycast_trie.plain.gaps import NO_GAPS, Gaps
 from relaycast_trie.plain.memory_db import MemoryDB
 from relaycast_trie.plain.partial_trie import PartialTrie, StateWitness, explore
 from relaycast_trie.plain.trie_db import NodeRecorder
 from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_xcm.checkpoint import CheckpointRefused, refusing
+
+
+class PartialStorage(OverlayStorage):
+    """One trie's known keys and values, and its gaps; see ``OverlayStorage``."""
+
+    __slots__ = ("_gaps",)
+
+    def __init__(self, undo: UndoLog) -> None:
+        super().__init__(undo)
+        self._gaps = NO_GAPS
+
+    def hold(self, known: PartialTrie) -> None:
+        """Hold what is known of a trie instead, as sealed; not inside a transaction."""
+        self.replace_all(known.values)
+        self._gaps = known.gaps
+
+    @property
+    def gaps(self) -> Gaps:
+        return self._gaps
+
+    def get(self, key: bytes) -> bytes | None:
+        value = super().get(key)
+        if value is None:
+            self._gaps.check(key)
+        return value
+
+    def exists(self, key: bytes) -> bool:
+        return self.get(key) is not None
+
+    def put(self, key: bytes, value: bytes) -> None:
+        if key not in self._values:
+            self._gaps.check(key)
+        super().put(key, value)
+
+    def kill(self, key: bytes) -> None:
+        if key not in self._values:
+            self._gaps.check(key)
+            return
+        self.ensure_removable([key])
+        super().kill(key)
+
+    def clear_prefix(self, prefix: bytes) -> int:
+        keys = [key for key, _ in self.iter_prefix(prefix)]
+        self.ensure_removable(keys)
+        for key in keys:
+            super().kill(key)
+        return len(keys)
+
+    def count_prefix(self, prefix: bytes) -> int:
+        self._gaps.check_prefix(prefix)
+        return super().count_prefix(prefix)
+
+    def ensure_removable(self, keys: Collection[bytes]) -> None:
+        """Raise ``MissingNode`` where a branch would collapse onto a missing node without these ``keys``."""
+        if not self._gaps.lone:
+            return
+        going = set(keys)
+        paths = [to_nibbles(key) for key in going]
+        for lone in self._gaps.lone:
+            if any(path.startswith(lone.branch) for path in paths) and going.issuperset(self._under(lone.branch)):
+                raise MissingNode(lone.node_hash, lone.path)
+
+    def _under(self, path: bytes) -> Iterator[bytes]:
+        """Yield the known keys whose path in nibbles begins with ``path``."""
+        order = self._ordered()
+        start = bisect_left(order, from_nibbles(path + b"\x00" * (len(path) % 2)))
+        for key in order.islice(start):
+            if not to_nibbles(key).startswith(path):
+                return
+            yield key
+
+    def _next_under(self, prefix: bytes, after: bytes | None) -> bytes | None:
+        key = super()._next_under(prefix, after)
+        if after is None or after.startswith(prefix):
+            self._gaps.check_between(prefix if after is None else after, key, prefix, after=after is not None)
+        return key
+
+    def __len__(self) -> int:
+        if self._gaps:
+            raise self._gaps.first()
+        return super().__len__()
+
+    def __bool__(self) -> bool:
+        return bool(self._values or self._gaps)
+
+    def __repr__(self) -> str:
+        return f"<PartialStorage {len(self._values)} known keys, {self._gaps!r}, {len(self.unsealed)} unsealed>"
+
 
 Known = dict[Name, PartialTrie]
 
@@ -38,13 +125,14 @@ class PartialState(State):
 
     def __init__(self, witness: StateWitness, *, window: int = 256) -> None:
         self._begin(window)
-        self.top = PartialStorage(self._journal)
+        self.top = PartialStorage(self._undo)
+        self._choice, self._shown = EngineChoice("plain"), True
         known, db = _known_of(witness), MemoryDB()
         for trie in known.values():
             db.emplace_all(trie.uses, [witness.nodes[node_hash] for node_hash in trie.uses])
         roots = {name: trie.root for name, trie in known.items()}
-        self._hold_known(known, PlainTries(db, StateVersion.V1, window, roots))
-        self._history = History(self.root, _inline_of(known), window=window)
+        inline = self._hold_known(known, PlainTries(db, StateVersion.V1, window, roots))
+        self._history = History(self.root, inline, window=window)
 
     @property
     def engine(self) -> Engine:
@@ -55,12 +143,12 @@ class PartialState(State):
     def engine(self, engine: Engine) -> None:
         check_engine(engine)
 
-    def child(self, child_info: ChildInfo) -> Storage:
+    def child(self, child_info: ChildInfo) -> OverlayStorage:
         """Return the storage of a child trie; raises ``MissingNode`` where its root is not known."""
         storage = self._children.get(child_info)
         if storage is None:
             self.top.gaps.check(child_info.prefixed_storage_key())
-            storage = self._children[child_info] = PartialStorage(self._journal)
+            storage = self._children[child_info] = PartialStorage(self._undo)
         return storage
 
     def commit(
@@ -94,41 +182,28 @@ class PartialState(State):
             }
             super().write(part)
 
-    def dump(self) -> StateDump:
-        """Return all nodes that are known, and what was written since; not inside a transaction."""
-        if self._journal.frame is not None:
-            raise ValueError("a state cannot be put away inside a transaction")
-        unsealed = {name: storage.changes for name, storage in self._storages().items() if storage.unsealed}
-        dump = dump_state(self.state_version, {}, self._history, unsealed)
-        return replace(dump, known=KnownDump.of(self._plain.db, self._plain.roots, self._plain.dropped))
+    def _dump_tries(self) -> tuple[list[TrieDump[bytes]], KnownDump]:
+        assert isinstance(self._tries, PlainTries)
+        return [], KnownDump.of(self._tries)
 
-    def load(self, dump: StateDump) -> None:
-        """Hold what another state held, see ``State.load``; raises ``CheckpointRefused``."""
+    def _load_tries(self, dump: StateDump) -> Inline:
         if dump.known is None:
             raise CheckpointRefused("a whole state, where this one has gaps")
         with refusing("what its tries hold"):
-            db, roots = dump.known.database(), dump.known.roots_by_name()
-            known = {name: explore(db, root) for name, root in roots.items()}
-            self._hold_known(known, PlainTries(db, dump.state_version, self.window, roots, dump.known.dropped))
-        history = history_of(dump, {}, window=self.window)
-        history.inline, history.unbuilt = _inline_of(known), 0
-        if self.root != history.roots[-1]:
-            raise CheckpointRefused(f"a state has the root 0x{self.root.hex()}, expected 0x{history.roots[-1].hex()}")
-        self._history = history
-        with refusing("what is not sealed"):
-            self.write(changes_in(dump.unsealed)[0])
+            tries = dump.known.tries(dump.state_version, self.window)
+            return self._hold_known({name: explore(tries.db, root) for name, root in tries.roots.items()}, tries)
 
-    def _hold_known(self, known: Known, plain: PlainTries) -> None:
-        self._plain = plain
-        self._tries = Tries.over(plain, window=self.window)
+    def _hold_known(self, known: Known, tries: PlainTries) -> Inline:
+        self._tries = tries
         self.top.hold(known[None])
         for info in {*self._children, *(name for name in known if name is not None)}:
-            storage = self._children.setdefault(info, PartialStorage(self._journal))
+            storage = self._children.setdefault(info, PartialStorage(self._undo))
             assert isinstance(storage, PartialStorage)
             if info in known:
                 storage.hold(known[info])
             else:
                 storage.replace_all({})
+        return {name: set(trie.inline) for name, trie in known.items()}
 
     def __repr__(self) -> str:
         return f"<PartialState 0x{self.root.hex()}, {len(self.top.values)} known keys, {self.top.gaps!r}>"
@@ -142,7 +217,3 @@ def _known_of(witness: StateWitness) -> Known:
         if key.startswith(CHILD_STORAGE_PREFIX) and len(root) == HASH_LENGTH:
             known[ChildInfo.from_prefixed_key(key)] = explore(witness.nodes, root)
     return known
-
-
-def _inline_of(known: Known) -> dict[Name, set[bytes]]:
-    return {name: set(trie.inline) for name, trie in known.items()}

@@ -5,23 +5,258 @@ of every child trie into the top trie, and returns the state root. An empty chil
 ``window`` sealed states can still be proven from; older ones are pruned without a rest.
 """
 
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from types import MappingProxyType
+from typing import Annotated, Any, Generic, TypeVar
 
-from relaycast_pallets.frame.state_dump import StateDump, changes_in, contents_of, dump_state, history_of
-from relaycast_pallets.frame.state_history import History, put_back, without_child_roots
-from relaycast_pallets.frame.state_transaction import RollsBack, Transaction
-from relaycast_pallets.frame.state_tries import NO_KEYS, Asked, Keys, Name, TrieContents, Tries, long_keys
-from relaycast_pallets.frame.storage import Journal, Storage, Values
+from msgspec import Meta, Struct, field
+
+from relaycast_pallets.frame.storage import OverlayStorage, RollsBack, Transaction, UndoLog, Values
+from relaycast_pallets.frame.tries import (
+    NO_KEYS,
+    ArrayTries,
+    Contents,
+    EngineChoice,
+    Inline,
+    Keys,
+    Name,
+    PlainTries,
+    Tries,
+    WitnessRequest,
+    long_keys,
+)
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
 from relaycast_trie.engine import Engine
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
 from relaycast_trie.plain.memory_db import MemoryDB
+from relaycast_trie.plain.partial_trie import MOST_PLACES
 from relaycast_trie.plain.trie_db import NodeRecorder
 from relaycast_trie.plain.trie_update import update_trie
 from relaycast_trie.proofs.storage_proof import StorageProof
-from relaycast_xcm.checkpoint import CheckpointRefused, refusing
+from relaycast_xcm.checkpoint import CheckpointRefused, Count, Dump, DumpRow, Hash, refusing
+
+V = TypeVar("V")
+
+
+class Replaced(Struct, frozen=True):
+    """A block's changes, backwards: the values that it replaced, and which of these were ``inline``.
+
+    The entries of child tries in the top trie are not among them. ``root`` is the state's after the block.
+    """
+
+    root: bytes
+    state_version: StateVersion
+    values: dict[Name, Values]
+    inline: Inline = field(default_factory=dict)
+
+
+class History:
+    """The last ``window`` states that were sealed, the first of which has the root ``oldest``."""
+
+    __slots__ = ("_kept", "blocks", "inline", "oldest", "unbuilt", "window")
+
+    def __init__(self, oldest: bytes, inline: Inline, *, window: int) -> None:
+        self.window = window
+        self.oldest = oldest
+        self.inline = inline
+        self.blocks: deque[Replaced] = deque()
+        self.unbuilt = 0
+        """The number of blocks, the oldest ones, that were loaded and that the tries know nothing of."""
+
+        self._kept = Counter([oldest])
+
+    @property
+    def roots(self) -> list[bytes]:
+        """The roots of the states that are kept, the oldest first; some may be equal."""
+        return [self.oldest, *(block.root for block in self.blocks)]
+
+    def note(self, root: bytes, state_version: StateVersion, changes: Mapping[Name, tuple[Values, Values]]) -> None:
+        """Note a block that left the state with this ``root``: what it wrote to each trie, and what stood there."""
+        inline = {}
+        for name, (written, _) in changes.items():
+            known = self.inline.setdefault(name, set())
+            if known:
+                inline[name] = known & written.keys()
+                known.difference_update(written)
+            if state_version is StateVersion.V0:
+                known.update(long_keys({key: value for key, value in written.items() if value is not None}))
+        before = {name: replaced for name, (_, replaced) in changes.items()}
+        self.add(Replaced(root, state_version, before, {name: keys for name, keys in inline.items() if keys}))
+
+    def add(self, block: Replaced) -> None:
+        """Add a block; the oldest state goes if there are too many."""
+        self.blocks.append(block)
+        self._kept[block.root] += 1
+        while len(self.blocks) >= self.window:
+            self._kept[self.oldest] -= 1
+            if not self._kept[self.oldest]:
+                del self._kept[self.oldest]
+            self.oldest = self.blocks.popleft().root
+            self.unbuilt = max(0, self.unbuilt - 1)
+
+    def blocks_before(self, root: bytes) -> int | None:
+        """Return how many blocks stand before the last state with this root if the tries know nothing of that state."""
+        if not self.unbuilt or root in self.roots[self.unbuilt :]:
+            return None
+        return max(at for at, known in enumerate(self.roots[: self.unbuilt]) if known == root)
+
+    def unwound(
+        self, held: dict[Name, dict[bytes, bytes]], first: int
+    ) -> tuple[Inline, list[tuple[StateVersion, dict[Name, Values]]]]:
+        """Take what is ``held`` now back to the end of the ``first`` blocks.
+
+        Return which long values were inside of their nodes then, and what each block after them wrote, in what version.
+        """
+        inline = {name: set(keys) for name, keys in self.inline.items()}
+        steps = []
+        for block in islice(reversed(self.blocks), len(self.blocks) - first):
+            written = {}
+            for name, replaced in block.values.items():
+                values = held.setdefault(name, {})
+                written[name] = {key: values.get(key) for key in replaced}
+                put_back(values, replaced)
+                inline[name] = (inline.get(name, set()) - replaced.keys()) | block.inline.get(name, set())
+            steps.append((block.state_version, written))
+        without_child_roots(held[None], [name for name in held if name is not None])
+        return inline, steps[::-1]
+
+    def __contains__(self, root: bytes) -> bool:
+        return root in self._kept
+
+
+def put_back(values: dict[bytes, bytes], replaced: Values) -> None:
+    """Undo the changes that ``replaced`` these values."""
+    for key, value in replaced.items():
+        if value is None:
+            values.pop(key, None)
+        else:
+            values[key] = value
+
+
+def without_child_roots(values: dict[bytes, V], children: Iterable[ChildInfo]) -> dict[bytes, V]:
+    """Take the entries of these child tries out of values of the top trie."""
+    for info in children:
+        values.pop(info.prefixed_storage_key(), None)
+    return values
+
+
+class TrieDump(DumpRow, Generic[V], frozen=True):
+    """Values of a trie by its ``name``, ``None`` for the top trie; ``inline`` are places in ``keys``, see ``Inline``.
+
+    The entries of child tries are not among those of the top trie. ``None`` stands for no value.
+    """
+
+    name: bytes | None
+    keys: list[bytes]
+    values: list[V]
+    inline: list[Count]
+
+
+Changed = TrieDump[bytes | None]
+
+
+class BlockDump(DumpRow, frozen=True):
+    """A block that left a state with this ``root``, and what it replaced."""
+
+    root: Hash
+    state_version: StateVersion
+    replaced: list[Changed]
+
+
+class RootDump(DumpRow, frozen=True):
+    """The root of a trie by its ``name``, ``None`` for the top trie."""
+
+    name: bytes | None
+    root: Hash
+
+
+class KnownDump(Dump, frozen=True):
+    """The database of a state with gaps: ``nodes`` with how often each is used, and the hashes that blocks drop."""
+
+    nodes: list[bytes]
+    uses: list[Annotated[int, Meta(ge=1, le=MOST_PLACES)]]
+    roots: list[RootDump]
+    dropped: list[bytes]
+
+    @classmethod
+    def of(cls, tries: PlainTries) -> "KnownDump":
+        """Return what is in a database, in the order of the hashes."""
+        found = [(count, tries.db.get(node_hash)) for node_hash, count in sorted(tries.db.references().items())]
+        return cls(
+            nodes=[node for _, node in found if node is not None],
+            uses=[count for count, _ in found],
+            roots=[RootDump(_bare(name), tries.roots[name]) for name in _in_order(tries.roots)],
+            dropped=list(tries.dropped),
+        )
+
+    def tries(self, state_version: StateVersion, window: int) -> PlainTries:
+        """Return the tries; ``ValueError`` where they do not fit together."""
+        if len(self.nodes) != len(self.uses):
+            raise ValueError(f"{len(self.nodes)} nodes with {len(self.uses)} uses")
+        roots = {_name(it.name): it.root for it in self.roots}
+        if None not in roots:
+            raise ValueError("no root of the top trie")
+        db = MemoryDB()
+        for node, uses in zip(self.nodes, self.uses, strict=True):
+            db.emplace_all([db.hasher.digest(node)] * uses, [node] * uses)
+        return PlainTries(db, state_version, window, roots, self.dropped)
+
+
+class StateDump(Dump, frozen=True, omit_defaults=True):
+    """A state; ``blocks`` follow on the one whose state has the root ``oldest``, and ``unsealed`` on all of them.
+
+    A state with gaps has its ``known`` nodes in place of ``tries``.
+    """
+
+    state_version: StateVersion
+    tries: list[TrieDump[bytes]]
+    oldest: Hash
+    blocks: list[BlockDump]
+    unsealed: list[Changed]
+    known: KnownDump | None = None
+
+
+def rows_of(tries: Mapping[Name, Mapping[bytes, bytes | None]], inline: Inline) -> list[TrieDump[Any]]:
+    """Return values by trie and key as rows: the top trie first, then child tries by name; keys in order."""
+    rows = []
+    for name in _in_order(tries):
+        held, inside = tries[name], inline.get(name, ())
+        keys = sorted(held)
+        values = [None if value is None else bytes(value) for value in map(held.__getitem__, keys)]
+        places = [place for place, key in enumerate(keys) if key in inside] if inside else []
+        rows.append(TrieDump(_bare(name), list(map(bytes, keys)), values, places))
+    return rows
+
+
+def values_in(rows: Iterable[TrieDump[V]]) -> tuple[dict[Name, dict[bytes, V]], Inline]:
+    """Return values by trie and key, and which of them stood inside of their nodes; raises ``CheckpointRefused``."""
+    values: dict[Name, dict[bytes, V]] = {}
+    inline: Inline = {}
+    for row in rows:
+        with refusing("the top trie" if row.name is None else f"child trie 0x{row.name.hex()}"):
+            name, keys = _name(row.name), row.keys
+            if len(keys) != len(row.values):
+                raise ValueError(f"{len(keys)} keys with {len(row.values)} values")
+            values[name] = dict(zip(keys, row.values, strict=True))
+            if row.inline:
+                inline[name] = {keys[place] for place in row.inline}
+    return values, inline
+
+
+def _in_order(names: Iterable[Name]) -> list[Name]:
+    return sorted(names, key=lambda name: _bare(name) or b"")
+
+
+def _bare(name: Name) -> bytes | None:
+    return None if name is None else name.storage_key
+
+
+def _name(bare: bytes | None) -> Name:
+    return None if bare is None else ChildInfo(bare)
+
 
 Snapshot = tuple[dict[bytes, bytes], dict[bytes, dict[bytes, bytes]]]
 """Everything a state holds: the top trie, and the child tries that are not empty by their name."""
@@ -55,18 +290,21 @@ class State:
         held: dict[Name, Mapping[bytes, bytes]] = {None: top or {}}
         held.update((children or {}).items())
         version = StateVersion(state_version)
-        long = {name: long_keys(values) for name, values in held.items()} if version is StateVersion.V0 else {}
-        self._hold({name: TrieContents(values, long.get(name, ())) for name, values in held.items()}, version, engine)
-        self._history = History(self.root, long, window=window)
+        inline = {name: long_keys(values) for name, values in held.items()} if version is StateVersion.V0 else {}
+        self._hold(held, inline, version, engine)
+        self._history = History(self.root, inline, window=window)
 
     def _begin(self, window: int) -> None:
         if window < 1:
             raise ValueError(f"at least the last state is kept, got a window of {window}")
         self.window = window
-        self._journal = Journal()
+        self._undo = UndoLog()
         self._companions: list[RollsBack] = []
-        self._children: dict[ChildInfo, Storage] = {}
-        self.top = Storage(self._journal)
+        self._children: dict[ChildInfo, OverlayStorage] = {}
+        self.top = OverlayStorage(self._undo)
+        self._tries: Tries
+        self._choice: EngineChoice
+        self._shown: bool
 
     def get(self, key: bytes) -> bytes | None:
         return self.top.get(key)
@@ -90,7 +328,7 @@ class State:
         return self.top.next_key(key)
 
     def iter_prefix(self, prefix: bytes, *, start_after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Iterate over the top trie, see ``Storage.iter_prefix``."""
+        """Iterate over the top trie, see ``OverlayStorage.iter_prefix``."""
         return self.top.iter_prefix(prefix, start_after=start_after)
 
     def count_prefix(self, prefix: bytes) -> int:
@@ -102,11 +340,11 @@ class State:
             raise ValueError(f"0x{prefix.hex()} leads to child tries: clear those")
         return self.top.clear_prefix(prefix)
 
-    def child(self, child_info: ChildInfo) -> Storage:
+    def child(self, child_info: ChildInfo) -> OverlayStorage:
         """Return the storage of a child trie, which stays the same object; one that never held anything is empty."""
         storage = self._children.get(child_info)
         if storage is None:
-            storage = self._children[child_info] = Storage(self._journal)
+            storage = self._children[child_info] = OverlayStorage(self._undo)
         return storage
 
     def children(self) -> list[ChildInfo]:
@@ -119,7 +357,7 @@ class State:
 
     def transaction(self) -> "Transaction":
         """Return a ``with`` block that leaves no trace when it raises; an outer failure undoes inner successes."""
-        return Transaction(self._journal, self._companions)
+        return Transaction(self._undo, self._companions)
 
     @property
     def root(self) -> bytes:
@@ -133,21 +371,26 @@ class State:
         Array tries begin to fill it when it is first asked for.
         """
         self._recall(0)
-        return self._tries.db
+        return self.nodes_under(self.root)
 
     def nodes_under(self, root: bytes) -> MemoryDB:
         """Return a database with all nodes of the sealed state with this ``root``; raises ``StateDiscarded``."""
         self._require(root)
+        self._shown = True
+        self._tries.show()
         return self._tries.db
 
     @property
     def engine(self) -> Engine:
-        """What works on the tries; another choice holds after the next ``commit`` at the latest."""
-        return self._tries.engine
+        """What works on the tries; another choice is made between blocks, and holds after the next ``commit``."""
+        return self._choice.engine
 
     @engine.setter
     def engine(self, engine: Engine) -> None:
-        self._tries.engine = engine
+        if engine != self._choice.engine:
+            self._choice = EngineChoice(engine)
+            if engine == "plain" and isinstance(self._tries, ArrayTries):
+                self._tries = self._tries.in_plain()
 
     @property
     def state_version(self) -> StateVersion:
@@ -169,30 +412,32 @@ class State:
         changes touch, and what ``record`` adds. Removals of absent keys are among the changes. Not inside a
         transaction.
         """
-        if self._journal.frame is not None:
+        if self._undo.frame is not None:
             raise ValueError("a state cannot be sealed inside a transaction")
-        asked: Asked | None = None
+        asked: WitnessRequest | None = None
         if recorder is not None:
             removed = {name: [key for key, value in held.items() if value is None] for name, held in changes.items()}
             lost = [them for them in tried if them != changes]
             self.record(recorder, reads={**reads, None: ()}, seeks={**seeks, None: ()}, tried=lost)
             self.record(recorder, seeks={name: keys for name, keys in removed.items() if name is not None})
             looked = {*seeks.get(None, ()), *removed.get(None, ())}
-            asked = Asked(recorder, reads.get(None, ()), looked)
+            asked = WitnessRequest(recorder, reads.get(None, ()), looked)
         self.write(changes)
         changed = [info for info, storage in self._children.items() if storage.unsealed]
         sealed: dict[Name, tuple[Values, Values]] = {info: self._children[info].take_changes() for info in changed}
         if changed:
-            below = None if recorder is None else Asked(recorder)
-            self._tries.seal({info: written for info, (written, _) in sealed.items()}, below)
+            below = None if recorder is None else WitnessRequest(recorder)
+            self._seal({info: written for info, (written, _) in sealed.items()}, below)
         for info in changed:
             self._write_child_root(info)
         if self.top.unsealed or recorder is not None:
             written, replaced = self.top.take_changes()
-            self._tries.seal({None: written}, asked)
+            self._seal({None: written}, asked)
             sealed[None] = written, without_child_roots(replaced, changed)
         self._history.note(self.root, self.state_version, sealed)
-        self._tries.close(self._contents)
+        self._tries.close()
+        if self._choice.moves(in_arrays=isinstance(self._tries, ArrayTries), keys=self._count_keys):
+            self._move()
         return self.root
 
     def record(
@@ -293,44 +538,72 @@ class State:
 
     def dump(self) -> StateDump:
         """Return all that is held, and all that can be proven from, as data; not inside a transaction."""
-        if self._journal.frame is not None:
+        if self._undo.frame is not None:
             raise ValueError("a state cannot be put away inside a transaction")
-        inline, sealed = self._history.inline, self._sealed_values()
-        without_child_roots(sealed[None], self._children)
-        contents = {name: TrieContents(values, inline.get(name, ())) for name, values in sealed.items()}
+        blocks = [BlockDump(it.root, it.state_version, rows_of(it.values, it.inline)) for it in self._history.blocks]
         unsealed = {name: storage.changes for name, storage in self._storages().items() if storage.unsealed}
-        return dump_state(self.state_version, contents, self._history, unsealed)
+        tries, known = self._dump_tries()
+        return StateDump(self.state_version, tries, self._history.oldest, blocks, rows_of(unsealed, {}), known)
 
     def load(self, dump: StateDump) -> None:
         """Hold what another state held, as if it had come here by the same blocks; raises ``CheckpointRefused``.
 
         The ``engine`` and the ``window`` stay; ``db`` is another object from now on.
         """
-        contents = contents_of(dump)
-        history = history_of(dump, contents, window=self.window)
-        with refusing("what its tries hold"):
-            self._hold(contents, dump.state_version, self.engine)
+        history = History(dump.oldest, self._load_tries(dump), window=self.window)
+        for block in dump.blocks:
+            history.add(Replaced(block.root, block.state_version, *values_in(block.replaced)))
+        history.unbuilt = 0 if dump.known else len(history.blocks)
         if self.root != history.roots[-1]:
             raise CheckpointRefused(f"a state has the root 0x{self.root.hex()}, expected 0x{history.roots[-1].hex()}")
         self._history = history
         with refusing("what is not sealed"):
-            self.write(changes_in(dump.unsealed)[0])
+            self.write(values_in(dump.unsealed)[0])
 
-    def _hold(self, contents: Mapping[Name, TrieContents], state_version: StateVersion, engine: Engine) -> None:
+    def _dump_tries(self) -> tuple[list[TrieDump[bytes]], KnownDump | None]:
+        sealed = self._sealed_values()
+        without_child_roots(sealed[None], self._children)
+        return rows_of({name: held for name, held in sealed.items() if held}, self._history.inline), None
+
+    def _load_tries(self, dump: StateDump) -> Inline:
+        """Hold what tries held, and return which long values stand inside of their nodes."""
+        values, inline = values_in(dump.tries)
+        with refusing("what its tries hold"):
+            self._hold({None: {}, **values}, inline, dump.state_version, self.engine)
+        return inline
+
+    def _hold(self, contents: Contents, inline: Inline, state_version: StateVersion, engine: Engine) -> None:
         """Hold this, as sealed, and nothing else; the entries of child tries in the top trie follow."""
-        top, inline = contents[None]
-        for key in top:
+        for key in contents[None]:
             if key.startswith(CHILD_STORAGE_PREFIX):
                 raise ValueError(f"0x{key.hex()} names a child trie: give its entries instead of its root")
-        children = {info: held for info, held in contents.items() if info is not None and held.values}
-        tries = Tries(state_version=state_version, window=self.window, engine=engine)
-        tries.fill(dict(children.items()))
-        roots = {info.prefixed_storage_key(): tries.root(info) for info in children}
-        tries.fill({None: TrieContents({**top, **roots}, inline)})
-        self._tries = tries
-        self.top.replace_all({**top, **roots})
+        children = {info: held for info, held in contents.items() if info is not None and held}
+        choice, tries = EngineChoice(engine), PlainTries(MemoryDB(), state_version, self.window)
+        in_arrays = choice.loads_in_arrays(sum(map(len, contents.values())))
+        self._choice, self._shown = choice, False
+        self._tries = ArrayTries(tries, self.window, {}, {}) if in_arrays else tries
+        self._tries.fill(dict(children.items()), inline)
+        top = {**contents[None], **{info.prefixed_storage_key(): self._tries.root(info) for info in children}}
+        self._tries.fill({None: top}, inline)
+        self.top.replace_all(top)
         for info in {*self._children, *children}:
-            self.child(info).replace_all(children[info].values if info in children else {})
+            self.child(info).replace_all(children.get(info, {}))
+
+    def _seal(self, changes: Mapping[Name, Values], asked: WitnessRequest | None) -> None:
+        keys = sum(map(len, changes.values()))
+        self._choice.note(len(changes), keys, in_arrays=isinstance(self._tries, ArrayTries))
+        self._tries.seal(changes, asked)
+
+    def _move(self) -> None:
+        """Go on in arrays instead of plain tries, or in plain tries instead of arrays."""
+        if isinstance(self._tries, ArrayTries):
+            self._tries = self._tries.in_plain()
+        else:
+            held = {name: storage.values for name, storage in self._storages().items()}
+            self._tries = ArrayTries(self._tries, self.window, held, self._history.inline, shown=self._shown)
+
+    def _count_keys(self) -> int:
+        return sum(len(storage.values) for storage in self._storages().values())
 
     def write(self, changes: Mapping[Name, Values]) -> None:
         """Write ``changes`` by trie; ``None`` removes."""
@@ -347,23 +620,25 @@ class State:
         history = self._history
         if first >= history.unbuilt:
             return
-        before, steps = history.unwound(self._sealed_values(), first)
+        before = self._sealed_values()
+        inline, steps = history.unwound(before, first)
         steps = steps[: history.unbuilt - first]
         past = State(window=len(steps) + 1, engine="plain")
         with refusing("a state before it"):
-            past._hold(before, StateVersion.V1, "plain")
+            past._hold(before, inline, StateVersion.V1, "plain")
             roots = [past.root]
-            for step in steps:
-                past.migrate(step.state_version)
-                past.write(step.written)
+            for version, written in steps:
+                past.migrate(version)
+                past.write(written)
                 roots.append(past.commit())
         if roots != history.roots[first : history.unbuilt + 1]:
             raise CheckpointRefused("a state before it has another root than its blocks lead to")
+        assert isinstance(past._tries, PlainTries)
         self._tries.recall(past._tries)
         history.unbuilt = first
 
-    def _storages(self) -> dict[Name, Storage]:
-        return {None: self.top} | dict[Name, Storage](self._children.items())
+    def _storages(self) -> dict[Name, OverlayStorage]:
+        return {None: self.top} | dict[Name, OverlayStorage](self._children.items())
 
     def _sealed_values(self) -> dict[Name, dict[bytes, bytes]]:
         """Return a copy of what was sealed last."""
@@ -372,10 +647,6 @@ class State:
             values[name] = dict(storage.values)
             put_back(values[name], storage.unsealed)
         return values
-
-    def _contents(self) -> dict[Name, TrieContents]:
-        inline = self._history.inline
-        return {name: TrieContents(storage.values, inline.get(name, ())) for name, storage in self._storages().items()}
 
     def _write_child_root(self, info: ChildInfo) -> None:
         key, root = info.prefixed_storage_key(), self._tries.root(info)

@@ -1,11 +1,13 @@
 """The keys and values of one trie, flat: every read is one dictionary lookup, every change is remembered.
 
-What changed since the last seal is known by key, with the values before; what changed inside a transaction is a journal
+What changed since the last seal is known by key, with the values before; what changed inside a transaction is a undo
 that can be undone.
 The order of the keys is built when it is first asked for, and from then on put right whenever it is asked for.
 """
 
 from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Protocol
 
 from sortedcontainers import SortedList
 
@@ -15,7 +17,7 @@ Values = dict[bytes, bytes | None]
 """Values by key; ``None`` where there is none."""
 
 
-class Journal:
+class UndoLog:
     """What the innermost open transaction has overwritten: each key's first old value, and whether it was unsealed.
 
     ``frame`` is ``None`` outside of transactions.
@@ -24,19 +26,19 @@ class Journal:
     __slots__ = ("frame",)
 
     def __init__(self) -> None:
-        self.frame: dict[tuple[Storage, bytes], tuple[bytes | None, bool]] | None = None
+        self.frame: dict[tuple[OverlayStorage, bytes], tuple[bytes | None, bool]] | None = None
 
 
-class Storage:
-    """One trie's keys and values. Storages of one state share a ``journal``.
+class OverlayStorage:
+    """One trie's keys and values. Storages of one state share a ``undo``.
 
     ``reads`` gathers the keys that are read, while somebody puts a set there.
     """
 
-    __slots__ = ("_journal", "_moved", "_order", "_values", "reads", "unsealed")
+    __slots__ = ("_moved", "_order", "_undo", "_values", "reads", "unsealed")
 
-    def __init__(self, journal: Journal, values: Mapping[bytes, bytes] | None = None) -> None:
-        self._journal = journal
+    def __init__(self, undo: UndoLog, values: Mapping[bytes, bytes] | None = None) -> None:
+        self._undo = undo
         self._values: dict[bytes, bytes] = dict(values or {})
         self._order: SortedList | None = None
         self._moved: set[bytes] = set()
@@ -58,7 +60,7 @@ class Storage:
     def put(self, key: bytes, value: bytes) -> None:
         """Write ``value``. An equal value counts as a change: in version 1 it moves a large value out of its node."""
         old = self._values.get(key)
-        frame = self._journal.frame
+        frame = self._undo.frame
         if frame is not None and (place := (self, key)) not in frame:
             frame[place] = (old, key in self.unsealed)
         self.unsealed.setdefault(key, old)
@@ -71,7 +73,7 @@ class Storage:
         old = self._values.get(key)
         if old is None:
             return
-        frame = self._journal.frame
+        frame = self._undo.frame
         if frame is not None and (place := (self, key)) not in frame:
             frame[place] = (old, key in self.unsealed)
         self.unsealed.setdefault(key, old)
@@ -180,10 +182,48 @@ class Storage:
         return len(self._values)
 
     def __repr__(self) -> str:
-        return f"<Storage {len(self)} keys, {len(self.unsealed)} unsealed>"
+        return f"<OverlayStorage {len(self)} keys, {len(self.unsealed)} unsealed>"
 
 
 def _end_of(prefix: bytes) -> bytes | None:
     """Return the first byte string after all that start with ``prefix``; ``None`` when there is none."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
+
+
+class RollsBack(Protocol):
+    """Something beside the storage that a failed transaction takes back, such as an event log."""
+
+    def mark(self) -> int: ...
+
+    def roll_back(self, mark: int, /) -> None: ...
+
+
+class Transaction:
+    """One ``with`` block over a state, see ``State.transaction``."""
+
+    __slots__ = ("_companions", "_marks", "_outer", "_undo")
+
+    def __init__(self, undo: UndoLog, companions: list[RollsBack]) -> None:
+        self._undo = undo
+        self._companions = companions
+
+    def __enter__(self) -> None:
+        self._outer = self._undo.frame
+        self._marks = [(companion, companion.mark()) for companion in self._companions]
+        self._undo.frame = {}
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        frame = self._undo.frame
+        assert frame is not None
+        self._undo.frame = self._outer
+        if kind is not None:
+            for (storage, key), (old, was_unsealed) in frame.items():
+                storage.restore(key, old, was_unsealed=was_unsealed)
+            for companion, mark in self._marks:
+                companion.roll_back(mark)
+        elif self._outer is not None:
+            for change, before in frame.items():
+                self._outer.setdefault(change, before)

@@ -5,12 +5,15 @@ storage (a node keeps it under ``System::Events``) and rolls back with it. What 
 ``dispatch``, ``events`` and ``typed_storage``; this module gives all of it on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import ClassVar, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from relaycast_pallets.frame.account import ACCOUNT_INFO, AccountInfo
 from relaycast_pallets.frame.dispatch import (
+    AnyDispatchError,
     BadOrigin,
     ConsumerRemaining,
     DispatchError,
@@ -24,9 +27,7 @@ from relaycast_pallets.frame.dispatch import (
     ensure_root,
     ensure_signed,
 )
-from relaycast_pallets.frame.events import Event, Events
 from relaycast_pallets.frame.state import State
-from relaycast_pallets.frame.system_events import ExtrinsicFailed, ExtrinsicSuccess, KilledAccount, NewAccount, Remarked
 from relaycast_pallets.frame.typed_storage import (
     ACCOUNT_ID,
     BLAKE2_128_CONCAT,
@@ -48,7 +49,105 @@ from relaycast_pallets.frame.typed_storage import (
 )
 from relaycast_pallets.frame.weights import CallWeight, Term, WeightTable
 from relaycast_trie.hasher import blake2_256
-from relaycast_xcm.primitives import ROCKS_DB, AccountId, BlockNumber, VecU8, Weight, WeightMeter
+from relaycast_xcm.primitives import H256, ROCKS_DB, AccountId, BlockNumber, VecU8, Weight, WeightMeter, u32
+
+E = TypeVar("E", bound="Event")
+
+
+class Event(Struct, frozen=True):
+    """Something that happened in ``pallet``; subclasses have the names and fields that upstream gives them."""
+
+    pallet: ClassVar[str] = ""
+
+    @property
+    def name(self) -> str:
+        """Return the event as explorers show it: ``Pallet.Event``."""
+        return f"{self.pallet}.{type(self).__name__}"
+
+
+class Events:
+    """The events of the current block, in their order; part of what a failed transaction takes back."""
+
+    __slots__ = ("_log",)
+
+    def __init__(self) -> None:
+        self._log: list[Event] = []
+
+    def deposit(self, event: Event) -> None:
+        self._log.append(event)
+
+    def take(self) -> list[Event]:
+        """Return all events and start anew."""
+        taken, self._log = self._log, []
+        return taken
+
+    def of(self, kind: type[E]) -> list[E]:
+        """Return the events of one class."""
+        return [event for event in self._log if isinstance(event, kind)]
+
+    def mark(self) -> int:
+        return len(self._log)
+
+    def roll_back(self, mark: int, /) -> None:
+        del self._log[mark:]
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._log)
+
+    def __len__(self) -> int:
+        return len(self._log)
+
+    def __repr__(self) -> str:
+        return f"Events({self._log!r})"
+
+
+class SystemEvent(Event, frozen=True):
+    """An event of frame-system, with upstream's name, fields and place; the last one is of modelled chains alone."""
+
+    pallet: ClassVar[str] = "System"
+
+
+class ExtrinsicSuccess(SystemEvent, frozen=True):
+    """An extrinsic was applied."""
+
+    dispatch_info: DispatchInfo
+
+
+class ExtrinsicFailed(SystemEvent, frozen=True):
+    """The call of an extrinsic was refused; its fee is paid."""
+
+    dispatch_error: AnyDispatchError
+    dispatch_info: DispatchInfo
+
+
+class CodeUpdated(SystemEvent, frozen=True):
+    """``:code`` was replaced."""
+
+
+class NewAccount(SystemEvent, frozen=True):
+    """``account`` exists from now on."""
+
+    account: AccountId
+
+
+class KilledAccount(SystemEvent, frozen=True):
+    """``account`` was removed, its nonce with it."""
+
+    account: AccountId
+
+
+class Remarked(SystemEvent, frozen=True):
+    """``sender`` made a remark with this Blake2b-256 ``hash``."""
+
+    sender: AccountId
+    hash: H256
+
+
+class RuntimeUpgraded(SystemEvent, frozen=True):
+    """The block is the first that runs the code with this ``spec_version``; modelled chains begin with 1."""
+
+    spec_version: u32
+
 
 __all__ = [
     "ACCOUNT_ID",

@@ -6,6 +6,7 @@ map two. Hashers that keep the key behind its hash let keys be read back. Iterat
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -95,10 +96,6 @@ IDENTITY = StorageHasher("Identity", lambda data: data, 0)
 BLAKE2_256 = StorageHasher("Blake2_256", blake2_256, 32, keeps_key=False)
 
 
-HASHED_KEYS = 4_096
-"""Keys of a map whose hashes are remembered, since parachains come again and again; then it forgets them all."""
-
-
 def storage_prefix(pallet: str, item: str) -> bytes:
     """Return the 32 bytes that every key of a storage item starts with."""
     return twox_128(pallet.encode()) + twox_128(item.encode())
@@ -135,10 +132,23 @@ class StorageValue(Generic[V]):
         self.state.top.kill(self.prefix)
 
 
-class StorageMap(Generic[K, V]):
-    """Values under one key; ``default`` is what clients read where there is none (``ValueQuery``)."""
+def _raw_keys(prefix: bytes, hasher: StorageHasher, codec: StorageCodec[K]) -> Callable[[K], bytes]:
+    """Return what makes raw keys of keys: the hashes of some are remembered, since parachains come again and again."""
 
-    __slots__ = ("_hashed", "codec", "default", "hasher", "key_codec", "name", "prefix", "state")
+    @lru_cache(maxsize=4_096)
+    def raw_key(key: K) -> bytes:
+        return prefix + hasher.digest(codec.encode(key))
+
+    return raw_key
+
+
+class StorageMap(Generic[K, V]):
+    """Values under one key; ``default`` is what clients read where there is none (``ValueQuery``).
+
+    The raw keys begin with ``prefix``, by default that of the item.
+    """
+
+    __slots__ = ("codec", "default", "hasher", "key_codec", "name", "prefix", "state", "storage_key")
 
     def __init__(
         self,
@@ -149,25 +159,18 @@ class StorageMap(Generic[K, V]):
         codec: StorageCodec[V],
         *,
         default: V | None = None,
+        prefix: bytes | None = None,
     ) -> None:
         self.state = state
         self.name = pallet, item
         self.default = default
-        self.prefix = storage_prefix(pallet, item)
+        self.prefix = storage_prefix(pallet, item) if prefix is None else prefix
         self.hasher, self.key_codec = key
         self.codec = codec
-        self._hashed: dict[K, bytes] = {}
-
-    def storage_key(self, key: K) -> bytes:
-        hashed = self._hashed.get(key)
-        if hashed is None:
-            if len(self._hashed) >= HASHED_KEYS:
-                self._hashed.clear()
-            hashed = self._hashed[key] = self.prefix + self.hasher.digest(self.key_codec.encode(key))
-        return hashed
+        self.storage_key = _raw_keys(self.prefix, *key)
 
     def get(self, key: K) -> V | None:
-        data = self.state.top.get(self._hashed.get(key) or self.storage_key(key))
+        data = self.state.top.get(self.storage_key(key))
         return None if data is None else self.codec.decode(data)
 
     def insert(self, key: K, value: V) -> None:
@@ -180,7 +183,7 @@ class StorageMap(Generic[K, V]):
         return self.state.top.count_prefix(self.prefix)
 
     def __contains__(self, key: K) -> bool:
-        return self.state.top.exists(self._hashed.get(key) or self.storage_key(key))
+        return self.state.top.exists(self.storage_key(key))
 
     def items(self) -> Iterator[tuple[K, V]]:
         """Iterate over keys and values in the order of the raw keys; entries may come and go meanwhile."""
@@ -190,20 +193,10 @@ class StorageMap(Generic[K, V]):
 
 
 class StorageDoubleMap(Generic[K, K2, V]):
-    """Values under two keys; the first one's codec has a fixed size, so that keys can be read back."""
+    """Values under two keys; the first one's codec has a fixed size, so that keys can be read back.
 
-    __slots__ = (
-        "_first",
-        "codec",
-        "first_codec",
-        "first_hasher",
-        "name",
-        "prefix",
-        "second_codec",
-        "second_hasher",
-        "split",
-        "state",
-    )
+    ``prefix_of`` a first key is what the raw keys of all entries under it start with.
+    """
 
     def __init__(
         self,
@@ -214,28 +207,23 @@ class StorageDoubleMap(Generic[K, K2, V]):
         codec: StorageCodec[V],
     ) -> None:
         self.state = state
-        first, (self.second_hasher, self.second_codec) = keys
-        self._first = StorageMap(state, pallet, item, first, codec)
         self.name = pallet, item
-        self.prefix = self._first.prefix
-        self.first_hasher, self.first_codec = first
+        self.prefix = storage_prefix(pallet, item)
+        (self.first_hasher, self.first_codec), (self.second_hasher, self.second_codec) = keys
         if self.first_codec.size is None:
             raise TypeError(f"the first key of a double map has a fixed size, {self.first_codec} has none")
+        self.prefix_of = _raw_keys(self.prefix, *keys[0])
         self.split = len(self.prefix) + self.first_hasher.hash_bytes + self.first_codec.size
         self.codec = codec
 
     def storage_key(self, first: K, second: K2) -> bytes:
         return self.prefix_of(first) + self.second_hasher.digest(self.second_codec.encode(second))
 
-    def prefix_of(self, first: K) -> bytes:
-        """Return what the raw keys of all entries under ``first`` start with."""
-        return self._first.storage_key(first)
-
     def keys_in(self, raw: bytes) -> tuple[K, K2]:
         """Return the two keys of a raw key."""
-        first = self._first.hasher.key_in(raw[len(self.prefix) : self.split])
+        first = self.first_hasher.key_in(raw[len(self.prefix) : self.split])
         second = self.second_hasher.key_in(raw[self.split :])
-        return self._first.key_codec.decode(first), self.second_codec.decode(second)
+        return self.first_codec.decode(first), self.second_codec.decode(second)
 
     def get(self, first: K, second: K2) -> V | None:
         data = self.state.top.get(self.storage_key(first, second))
@@ -266,9 +254,10 @@ class StorageDoubleMap(Generic[K, K2, V]):
             raw = self.state.top.next_key(raw)
         return found
 
-    def under(self, first: K) -> "StorageUnder[K2, V]":
+    def under(self, first: K) -> StorageMap[K2, V]:
         """Return the entries under ``first``, whose place is worked out once."""
-        return StorageUnder(self.state, self.prefix_of(first), self.second_hasher, self.second_codec, self.codec)
+        second = self.second_hasher, self.second_codec
+        return StorageMap(self.state, *self.name, second, self.codec, prefix=self.prefix_of(first))
 
     def clear_prefix(self, first: K) -> int:
         """Remove all entries under ``first`` and return how many there were."""
@@ -277,34 +266,8 @@ class StorageDoubleMap(Generic[K, K2, V]):
     def items(self, *, start_after: bytes | None = None) -> Iterator[tuple[K, K2, V]]:
         """Iterate in the order of the raw keys, after ``start_after`` if given; entries may come and go meanwhile."""
         for raw, data in self.state.top.iter_prefix(self.prefix, start_after=start_after):
-            first, second = self.keys_in(raw)
-            yield first, second, self.codec.decode(data)
+            yield *self.keys_in(raw), self.codec.decode(data)
 
     def items_of(self, first: K) -> Iterator[tuple[K2, V]]:
         """Iterate over the entries under ``first`` in the order of the raw keys."""
-        for raw, data in self.state.top.iter_prefix(self.prefix_of(first)):
-            yield self.keys_in(raw)[1], self.codec.decode(data)
-
-
-class StorageUnder(Generic[K2, V]):
-    """The entries of a double map under one first key, with the raw keys that the double map gives them."""
-
-    __slots__ = ("_decode", "_digest", "_encode", "_encode_key", "_prefix", "_top")
-
-    def __init__(
-        self, state: State, prefix: bytes, hasher: StorageHasher, key_codec: StorageCodec[K2], codec: StorageCodec[V]
-    ) -> None:
-        self._top = state.top
-        self._prefix = prefix
-        self._digest, self._encode_key = hasher.digest, key_codec.encode
-        self._encode, self._decode = codec.encode, codec.decode
-
-    def get(self, key: K2) -> V | None:
-        data = self._top.get(self._prefix + self._digest(self._encode_key(key)))
-        return None if data is None else self._decode(data)
-
-    def insert(self, key: K2, value: V) -> None:
-        self._top.put(self._prefix + self._digest(self._encode_key(key)), self._encode(value))
-
-    def remove(self, key: K2) -> None:
-        self._top.kill(self._prefix + self._digest(self._encode_key(key)))
+        return self.under(first).items()

@@ -6,7 +6,7 @@ An event's position in this file is its index in SCALE: new events are appended.
 from enum import Enum
 from typing import Annotated, ClassVar
 
-from relaycast_pallets.frame.events import Event
+from relaycast_pallets.frame.system import Event
 from relaycast_pallets.subscriber.storage import PALLET
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_xcm.primitives import ParaId, Rust, Weight, u32
