@@ -14,7 +14,7 @@ from relaycast_ledger.run_tables import RunTables
 from relaycast_ledger.segments.simulated import Advanced
 from relaycast_ledger.segments.spine import Segment, spine
 from relaycast_ledger.tally import SubscriberTally, Tally
-from relaycast_spark.tables import REPLAYED, Row
+from relaycast_spark.replay import REPLAYED, Row
 from relaycast_trie import node_codec
 from relaycast_xcm.checkpoint import CheckpointRefused
 from spark.scenarios import (

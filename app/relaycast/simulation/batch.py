@@ -21,7 +21,7 @@ from relaycast_ledger.run_part import PartInTheMaking, add_part, decode_part, en
 from relaycast_ledger.run_tables import RunTables
 from relaycast_ledger.segments.checkpoint import decoded
 from relaycast_ledger.segments.simulated import Advanced, PublisherCount
-from relaycast_spark.tables import Row, violation_of
+from relaycast_spark.replay import Row, violation_of
 from relaycast_trie.engine import Engine
 from relaycast_xcm.checkpoint import CheckpointRefused
 
