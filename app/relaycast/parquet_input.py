@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from relaycast.inputs import MAX_FILE_BYTES
 from relaycast.refusal import BadInput, one_line
 from relaycast_spark.exceptions import ParquetRefused
-from relaycast_spark.parquet_footer import open_parquet
+from relaycast_spark.table_places import open_parquet
 
 ROWS_AT_ONCE = 1 << 10
 

@@ -1,6 +1,6 @@
 """Many blocks at once: the emulator as a batch engine on Spark. Importing this starts and needs no Spark.
 
-``session`` and ``stages``, ``schemas`` and ``pipeline`` need PySpark; what workers run needs none.
+``stages``, ``bulk_proofs`` and ``pipeline`` need PySpark; the other modules and all code of workers need none.
 """
 
 from relaycast_spark.exceptions import InputColumns, JobFailed, SparkRefusal, SparkUnavailable, SpineDiverged

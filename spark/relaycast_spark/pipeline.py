@@ -4,10 +4,9 @@ Every segment is a job of its own, handed in as soon as the spine has passed it,
 fill. What comes back goes to the work folder; memory holds as many segments as there are workers, and few more.
 """
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -19,18 +18,15 @@ from relaycast_ledger.segments.checkpoint import closing_digest, thaw
 from relaycast_ledger.segments.fast_forward import Segment, fast_forward
 from relaycast_ledger.segments.simulated import Preparation, Progress, Simulated, Unseen
 from relaycast_ledger.segments.work_folder import WorkFolder
-from relaycast_spark import tables
 from relaycast_spark.exceptions import JobFailed
-from relaycast_spark.replay import Replay, rows_to_batch
+from relaycast_spark.jobs import jobs_as_done
+from relaycast_spark.replay import REPLAYED, SEGMENTS, Replay, rows_to_batch
 from relaycast_spark.session import JVM_GONE, reason_of
 from relaycast_spark.stages import replayed
 from relaycast_trie import Engine
 from relaycast_xcm.checkpoint import CheckpointRefused
 
 SPINE, REPLAY = "relay chain", "replayed"
-AHEAD = 2
-"""Segments that wait for a free worker; further the spine does not run ahead."""
-
 MOST_SEGMENT_BLOCKS = 250
 
 
@@ -60,22 +56,10 @@ class BatchRun:
         self._check_left(prepare)
         self.progress.begin(SPINE, self.blocks)
         self.progress.begin(REPLAY, self.blocks, done=self.folder.done_blocks)
-        group = f"relaycast: replay ({os.getpid()})"
-        workers = max(1, self.spark.sparkContext.defaultParallelism)
-        with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="segment") as pool:
-            under_way: dict[Future[pa.Table], Segment] = {}
-            try:
-                for segment in self._begin(simulation):
-                    while len(under_way) >= workers + AHEAD:
-                        self._collect(under_way)
-                    under_way[pool.submit(self._replay, segment, prepare, group)] = segment
-                while under_way:
-                    self._collect(under_way)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                with suppress(Exception):
-                    self.spark.sparkContext.cancelJobGroup(group)
-                raise
+        segments = self._begin(simulation)
+        with closing(jobs_as_done(self.spark, segments, lambda it: self._replay(it, prepare), _job_name)) as jobs:
+            for segment, job in jobs:
+                self._collect(segment, job)
         if self._failed:
             first = min(self._failed, key=lambda failure: failure.block)
             raise SegmentFailed(first.block, first.reason, len(self._failed) - 1)
@@ -121,11 +105,8 @@ class BatchRun:
             if not self.folder.is_replayed(segment.number):
                 yield segment
 
-    def _replay(self, segment: Segment, prepare: Preparation, group: str) -> pa.Table:
+    def _replay(self, segment: Segment, prepare: Preparation) -> pa.Table:
         """Replay one segment on a worker: a job with one task."""
-        self.spark.sparkContext.setJobGroup(
-            group, f"replay: blocks {segment.first}-{segment.last}", interruptOnCancel=True
-        )
         row = {
             "segment": segment.number,
             "first": segment.first,
@@ -133,34 +114,35 @@ class BatchRun:
             "checkpoint": segment.checkpoint,
             "closing": segment.closing,
         }
-        frame = self.spark.createDataFrame(pa.Table.from_pylist([row], tables.SEGMENTS))
+        frame = self.spark.createDataFrame(pa.Table.from_pylist([row], SEGMENTS))
         rows = replayed(frame, prepare, keep_proofs=self.keep_proofs, trie_engine=self.trie_engine)
         table: pa.Table = rows.toArrow()
-        return table.cast(tables.REPLAYED)
+        return table.cast(REPLAYED)
 
-    def _collect(self, under_way: dict[Future[pa.Table], Segment]) -> None:
-        """Wait for a segment and keep it; one in which a block failed is noted."""
-        finished, _ = wait(under_way, return_when=FIRST_COMPLETED)
-        for future in finished:
-            segment = under_way.pop(future)
-            try:
-                table = future.result()
-            except (ConnectionError, Py4JNetworkError) as error:
-                raise JobFailed(JVM_GONE) from error
-            except Exception as error:
-                failure = SegmentFailed(segment.first, reason_of(error))
-            else:
-                errors = table.column("error").drop_null()
-                if not len(errors):
-                    self.folder.keep(segment.number, table)
-                    self.progress.advance(REPLAY, segment.last - segment.first + 1)
-                    continue
-                failure = SegmentFailed(table.column("block")[-1].as_py(), errors[0].as_py())
-            if segment.number in self._left:
-                self.folder.forget(segment.number, "checkpoint")
-            if self.fail_fast:
-                raise failure
-            self._failed.append(failure)
+    def _collect(self, segment: Segment, job: Future[pa.Table]) -> None:
+        """Keep a replayed segment; one in which a block failed is noted."""
+        try:
+            table = job.result()
+        except (ConnectionError, Py4JNetworkError) as error:
+            raise JobFailed(JVM_GONE) from error
+        except Exception as error:
+            failure = SegmentFailed(segment.first, reason_of(error))
+        else:
+            errors = table.column("error").drop_null()
+            if not len(errors):
+                self.folder.keep(segment.number, table)
+                self.progress.advance(REPLAY, segment.last - segment.first + 1)
+                return
+            failure = SegmentFailed(table.column("block")[-1].as_py(), errors[0].as_py())
+        if segment.number in self._left:
+            self.folder.forget(segment.number, "checkpoint")
+        if self.fail_fast:
+            raise failure
+        self._failed.append(failure)
+
+
+def _job_name(segment: Segment) -> str:
+    return f"replay: blocks {segment.first}-{segment.last}"
 
 
 def segment_length(blocks: int, workers: int) -> int:

@@ -1,9 +1,12 @@
-"""The Spark session, made in one place: what must be set before Spark starts is set here, or it is said that it is not.
+"""The Spark session, made in one place, with its settings and the Java process that it runs in.
 
-Without PySpark or a Java that fits, ``SparkUnavailable`` says in one line what to install.
+Law: the command line comes first, then the user's ``spark-defaults.conf``, then the settings here. The Java process
+that this process starts ends with it, whatever the moment. Without PySpark or a fitting Java, ``SparkUnavailable`` says
+in one line what to install.
 """
 
 import atexit
+import ctypes
 import errno
 import logging
 import os
@@ -18,20 +21,141 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
-from relaycast_spark.child_jvm import ends_with_us
 from relaycast_spark.exceptions import JobFailed, OutputFull, SparkUnavailable
-from relaycast_spark.settings import LOCAL_ADDRESS, SETTINGS, defaults_folder, local_settings, user_defaults
 from relaycast_trie.extras import install_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     Spark = SparkSession
+
+
+LOCAL_ADDRESS = "127.0.0.1"
+
+DEFAULTS = "spark-defaults.conf"
+
+SETTINGS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",  # it folds much work in few rows into one task
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.maxResultSize": "0",
+    "spark.ui.retainedJobs": "100",  # what the driver remembers of jobs that are done, pages or none
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.rpc.message.maxSize": "512",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "4",  # a minute, in place of ten
+    "spark.executorEnv.NUMBA_NUM_THREADS": "1",
+    "spark.executorEnv.OMP_NUM_THREADS": "1",
+    "spark.executorEnv.PYTHONHASHSEED": "0",
+}
+
+LOCAL_SETTINGS = {
+    "spark.driver.bindAddress": LOCAL_ADDRESS,
+    "spark.driver.host": LOCAL_ADDRESS,
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # short jobs: half the start time
+}
+"""For a Spark inside this process's machine alone."""
+
+
+def local_settings(scratch: str) -> dict[str, str]:
+    """Return settings for a Spark with a local master: it keeps its files in ``scratch``.
+
+    Spark's default is ``/tmp``. ``SPARK_LOCAL_DIRS`` overrides them.
+    """
+    places = {"spark.local.dir": scratch, "spark.sql.warehouse.dir": f"{scratch}/warehouse"}
+    return LOCAL_SETTINGS | places | {"spark.driver.defaultJavaOptions": f'"-Djava.io.tmpdir={scratch}"'}
+
+
+_LINE = re.compile(r"\s*([^\s=:]+)(?:\s*[=:]\s*|\s+)(.*?)\s*")
+
+
+def defaults_folder() -> Path | None:
+    """Return the folder of the user's ``spark-defaults.conf``, where Spark would look for it; nothing without one."""
+    home, folder = os.environ.get("SPARK_HOME"), os.environ.get("SPARK_CONF_DIR")
+    wanted = Path(folder) if folder else Path(home) / "conf" if home else None
+    return wanted if wanted is not None and (wanted / DEFAULTS).is_file() else None
+
+
+MASTERS = ("local", "local[N]", "local[*]", "local-cluster[..]", "spark://HOST:PORT", "yarn", "k8s://HOST:PORT")
+"""Forms of a master that spark-submit accepts."""
+
+_MASTER = re.compile(
+    r"local(\[(\*|[1-9]\d*)(\s*,\s*[1-9]\d*)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]"
+    r"|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|k8s://\S+|yarn"
+)
+
+
+def is_master(text: str) -> bool:
+    """Return whether ``text`` is a valid master."""
+    return _MASTER.fullmatch(text) is not None
+
+
+def like_master(text: str) -> str:
+    """Return the closest master to an invalid text; an empty text if none is close."""
+    rest = re.sub(r"^[^\[:]*", "", text)
+    head = text.removesuffix(rest)
+    for name in get_close_matches(head.lower(), ("local", "local-cluster", "spark", "yarn", "k8s"), n=3, cutoff=0.5):
+        if is_master(name + rest):
+            return name + rest
+    return ""
+
+
+def user_defaults() -> dict[str, str]:
+    """Return the settings of the user's ``spark-defaults.conf``; a line is a name and a value, or a comment."""
+    folder = defaults_folder()
+    if folder is None:
+        return {}
+    lines = (folder / DEFAULTS).read_text(encoding="utf-8", errors="replace").splitlines()
+    found = (_LINE.fullmatch(line) for line in lines if not line.lstrip().startswith(("#", "!")))
+    return {it[1]: it[2] for it in found if it is not None}
+
+
+PR_SET_PDEATHSIG = 1
+
+
+@contextmanager
+def ends_with_us() -> Iterator[None]:
+    """Let a JVM that PySpark starts meanwhile get SIGTERM when the thread that starts it ends, as processes do last.
+
+    Elsewhere than on Linux nothing is changed.
+    """
+    import pyspark.java_gateway  # noqa: PLC0415
+
+    gateway: Any = pyspark.java_gateway
+    if not sys.platform.startswith("linux"):
+        yield
+        return
+    kept = gateway.Popen
+    gateway.Popen = _started
+    try:
+        yield
+    finally:
+        gateway.Popen = kept
+
+
+def _started(
+    command: list[str], *, preexec_fn: Callable[[], None] | None = None, **options: Any
+) -> "subprocess.Popen[bytes]":
+    parent, libc = os.getpid(), ctypes.CDLL(None, use_errno=True)
+
+    def before() -> None:
+        if preexec_fn is not None:
+            preexec_fn()
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:  # it ended before the wish was heard
+            os._exit(1)
+
+    return subprocess.Popen(command, preexec_fn=before, **options)  # noqa: PLW1509, S603 - PySpark has one, too
+
 
 OLDEST_JAVA = 17
 """Spark 4 runs on Java 17 and later."""

@@ -1,23 +1,39 @@
-"""What a replayed run holds, stage by stage: DataFrame to DataFrame, each named by what it adds.
+"""Tables of a replayed run, of recorded publications, proofs and events, stage by stage: DataFrame to DataFrame.
 
-They compose with ``.transform``: ``replayed.transform(verified).transform(summary)``. ``replayed`` replays segments;
-others read its rows, here or from the Parquet files that a run keeps. ``publications`` and ``child_roots`` need no run:
-publishers' tries follow from what is recorded alone. Nor does ``subscriber_blocks``: proofs from anywhere will do.
+Stages are named by what they add and compose with ``.transform``: ``replayed.transform(verified).transform(summary)``.
+``replayed`` replays segments; others read its rows, here or from the Parquet files that a run keeps. ``publications``
+and ``child_roots`` need no run: publishers' tries follow from recorded publications alone. Nor does
+``subscriber_blocks``: proofs from anywhere will do.
+
+Stages of an event log compare its faces over many runs. Events are the Parquet export of the log, deliveries the table
+``face_deliveries``: ``events.transform(of_run, "a").transform(delivered_events, deliveries).transform(by_face)``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
+from pyspark.sql.pandas.types import from_arrow_schema
 
+from relaycast_ledger.face_deliveries import FACE_DELIVERIES
 from relaycast_ledger.segments.simulated import Preparation
-from relaycast_spark import schemas
+from relaycast_spark.event_proofs import EVENT_PROOFS, READS, VALID, checked_events
 from relaycast_spark.exceptions import InputColumns
-from relaycast_spark.publications import MAX_U32, check_columns, decoded
-from relaycast_spark.replay import replay_segments
-from relaycast_spark.subscriber_replay import INHERENTS, SubscriberTerms, replay_subscribers
+from relaycast_spark.publications import (
+    MAX_U32,
+    PUBLICATIONS,
+    PUBLISHER_ROOTS,
+    check_columns,
+    decoded,
+    replay_publishers,
+)
+from relaycast_spark.replay import REPLAYED, replay_segments
+from relaycast_spark.subscriber_replay import INHERENTS, SUBSCRIBER_BLOCKS, SubscriberTerms, replay_subscribers
 from relaycast_trie import Engine, StateVersion
+
+EVENT_COLUMNS = ("run", "seq", "namespace", "id", "subject", "occurred_ns")
+EVENT_KEY = ["run", "namespace", "id"]
 
 
 def publications(recorded: DataFrame) -> DataFrame:
@@ -31,7 +47,7 @@ def publications(recorded: DataFrame) -> DataFrame:
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return map(decoded, batches)
 
-    return recorded.mapInArrow(read, schemas.PUBLICATIONS)
+    return recorded.mapInArrow(read, from_arrow_schema(PUBLICATIONS))
 
 
 def child_roots(
@@ -44,19 +60,17 @@ def child_roots(
     """
 
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from relaycast_spark.publisher_replay import replay_publishers  # noqa: PLC0415 - loads the compiler
-
         return replay_publishers(batches, state_version=state_version, last_block=last_block)
 
     numbered = publications.withColumn("row", F.monotonically_increasing_id())
     ordered = numbered.repartition("para_id").sortWithinPartitions("para_id", "block", "row")
-    return ordered.drop("row").mapInArrow(replay, schemas.PUBLISHER_ROOTS)
+    return ordered.drop("row").mapInArrow(replay, from_arrow_schema(PUBLISHER_ROOTS))
 
 
 def replayed(
     segments: DataFrame, prepare: Preparation, *, keep_proofs: bool = False, trie_engine: Engine = "auto"
 ) -> DataFrame:
-    """Replay segments (``tables.SEGMENTS``): one row for each relay block, ``tables.REPLAYED``.
+    """Replay segments (``replay.SEGMENTS``): one row for each relay block, ``replay.REPLAYED``.
 
     Workers load each segment's checkpoint into what ``prepare`` returns there. The rows are the same with every
     ``trie_engine``.
@@ -65,7 +79,7 @@ def replayed(
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return replay_segments(batches, prepare, keep_proofs=keep_proofs, trie_engine=trie_engine)
 
-    return segments.mapInArrow(replay, schemas.REPLAYED)
+    return segments.mapInArrow(replay, from_arrow_schema(REPLAYED))
 
 
 def publisher_roots(blocks: DataFrame) -> DataFrame:
@@ -129,18 +143,16 @@ def subscriber_blocks(
     Subscribers are worked on side by side, each in a stream and from its own state in ``states``, or from its genesis.
     Raises ``InputColumns``.
     """
-    if missing := set(INHERENTS.names) - set(inherents.columns):
-        expected = f"{', '.join(INHERENTS.names)}; there is no {', '.join(sorted(missing))}"
-        raise InputColumns("the inherents", ", ".join(inherents.columns), expected)
+    _ensure_columns(inherents, INHERENTS.names, "the inherents")
     known = dict(states or {})
 
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return replay_subscribers(batches, terms, states=known)
 
-    columns = [F.col(it.name).cast(it.dataType) for it in schemas.INHERENTS]
+    columns = [F.col(it.name).cast(it.dataType) for it in from_arrow_schema(INHERENTS)]
     numbered = inherents.select(columns).withColumn("row", F.monotonically_increasing_id())
     ordered = numbered.repartition("subscriber").sortWithinPartitions("subscriber", "block", "number", "row")
-    return ordered.drop("row").mapInArrow(replay, schemas.SUBSCRIBER_BLOCKS)
+    return ordered.drop("row").mapInArrow(replay, from_arrow_schema(SUBSCRIBER_BLOCKS))
 
 
 def states(subscriber_blocks: DataFrame) -> DataFrame:
@@ -178,3 +190,93 @@ def _subscribers(blocks: DataFrame) -> DataFrame:
 
 def _source_and_bytes(read: Column) -> Column:
     return F.struct(read["source"], read["proof_bytes"])
+
+
+def of_run(events: DataFrame, run: str) -> DataFrame:
+    """Return events with a column ``run``: which export they are of."""
+    return events.withColumn("run", F.lit(run))
+
+
+def superseded_events(events: DataFrame) -> DataFrame:
+    """Return events with ``superseded_ns``: when their key was published again, null where it was not.
+
+    Raises ``InputColumns``.
+    """
+    _ensure_columns(events, EVENT_COLUMNS, "the events")
+    of_key = Window.partitionBy("run", "namespace", "subject").orderBy("seq")
+    again = F.when(F.col("subject").isNotNull(), F.lead("occurred_ns").over(of_key))
+    return events.select(*EVENT_COLUMNS).withColumn("superseded_ns", again)
+
+
+def delivered_events(events: DataFrame, deliveries: DataFrame) -> DataFrame:
+    """Return a row for each event that a subscription selects, with its first arrival.
+
+    ``latency_ns`` is null where it never arrived, ``is_lost`` and ``is_conflated`` say what ``face_deliveries`` says.
+    An event that the log had dropped before the export has no latency. Raises ``InputColumns``.
+    """
+    _ensure_columns(deliveries, FACE_DELIVERIES.names, "the deliveries")
+    selected = deliveries.groupBy("run", "face", "subscription", "namespace", "id")
+    first = selected.agg(F.min("delivered_ns").alias("delivered_ns"))
+    joined = first.join(events.transform(superseded_events), EVENT_KEY, "left")
+    is_late = F.col("delivered_ns").isNull() | (F.col("delivered_ns") > F.col("superseded_ns"))
+    return (
+        joined.withColumn("latency_ns", F.col("delivered_ns") - F.col("occurred_ns"))
+        .withColumn("is_lost", F.col("delivered_ns").isNull())
+        .withColumn("is_conflated", F.col("superseded_ns").isNotNull() & is_late)
+    )
+
+
+def event_proofs(events: DataFrame) -> DataFrame:
+    """Check the proofs that events bring: verdict and bytes, ``event_proofs.EVENT_PROOFS``. Raises ``InputColumns``."""
+    _ensure_columns(events, READS, "the events")
+    return events.select(*READS).mapInArrow(checked_events, from_arrow_schema(EVENT_PROOFS))
+
+
+def proven_events(delivered: DataFrame, proofs: DataFrame) -> DataFrame:
+    """Return ``delivered_events`` with what their proofs came to: ``verdict`` and ``proof_bytes``, null without one."""
+    return delivered.join(proofs.select(*EVENT_KEY, "proof_bytes", "verdict"), EVENT_KEY, "left")
+
+
+def proven_deliveries(events: DataFrame, deliveries: DataFrame) -> DataFrame:
+    """Join the exported events of a gateway's log, what its faces delivered, and the proofs that the events bring.
+
+    A row is that of ``proven_events``, for each event that a subscription selects. Raises ``InputColumns``.
+    """
+    return events.transform(delivered_events, deliveries).transform(proven_events, events.transform(event_proofs))
+
+
+def by_face(delivered: DataFrame) -> DataFrame:
+    """Return a row for each run and face: how many events, how late, how many lost and conflated.
+
+    Latencies are ``p50_ns``, ``p95_ns`` (nearest rank) and ``max_ns``. With ``proven_events`` it also counts ``proven``
+    deliveries, whose value is proven, and their ``proof_bytes``.
+    """
+    figures = [
+        F.count("*").alias("selected"),
+        F.count("delivered_ns").alias("delivered"),
+        F.sum(F.col("is_lost").cast("long")).alias("lost"),
+        F.sum(F.col("is_conflated").cast("long")).alias("conflated"),
+        _nearest_rank("latency_ns", 50).alias("p50_ns"),
+        _nearest_rank("latency_ns", 95).alias("p95_ns"),
+        F.max("latency_ns").alias("max_ns"),
+    ]
+    if "verdict" in delivered.columns:
+        is_proven = (F.col("verdict") == VALID) & ~F.col("is_lost")
+        figures += [
+            F.sum(F.when(is_proven, 1).otherwise(0)).alias("proven"),
+            F.sum(F.when(is_proven, F.col("proof_bytes")).otherwise(0)).alias("proof_bytes"),
+        ]
+    return delivered.groupBy("run", "face").agg(*figures).orderBy("run", "face")
+
+
+def _nearest_rank(column: str, percent: int) -> Column:
+    """Return the value that ``percent`` of all do not exceed; null of nothing."""
+    ordered = F.sort_array(F.collect_list(column))
+    place = F.greatest(F.ceil(F.size(ordered) * percent / 100), F.lit(1)).cast("int")
+    return F.try_element_at(ordered, place)
+
+
+def _ensure_columns(frame: DataFrame, expected: Sequence[str], place: str) -> None:
+    missing = [name for name in expected if name not in frame.columns]
+    if missing:
+        raise InputColumns(place, ", ".join(frame.columns), f"{', '.join(expected)}; there is no {', '.join(missing)}")

@@ -30,7 +30,7 @@ from relaycast_pallets.subscriber.events import PublisherDisabled
 from relaycast_pallets.subscriber.pallet import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.proof_pass import TrustedProof
 from relaycast_spark.exceptions import GapRefused
-from relaycast_spark.tables import BYTES, FLAG, NUMBER, TEXT, WANTED, Row, list_of
+from relaycast_spark.replay import BYTES, FLAG, NUMBER, TEXT, WANTED, Row, list_of
 from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.garbage import uncollected

@@ -11,8 +11,7 @@ from relaycast.scenario.upgrade_tables import KeysTable, PolicyChange, RelayUpgr
 from relaycast.simulation.batch import BatchSimulation
 from relaycast_ledger.segments.fast_forward import Segment, fast_forward
 from relaycast_ledger.segments.simulated import Preparation
-from relaycast_spark.replay import Replay, replay_segments
-from relaycast_spark.tables import SEGMENTS, Row
+from relaycast_spark.replay import SEGMENTS, Replay, Row, replay_segments
 from relaycast_trie.engine import Engine
 
 BLOCKS = 17

@@ -12,7 +12,13 @@ from collator.networks import PUBLISHER, key, network, publish
 from relaycast_gateway.chain_feed import ChainFeed
 from relaycast_gateway.clock import VirtualClock
 from relaycast_gateway.log import EventLog
-from relaycast_ledger.face_deliveries import FaceDelivery, LoggedEvent, face_figures, write_face_deliveries
+from relaycast_ledger.face_deliveries import (
+    FACE_DELIVERIES,
+    FaceDelivery,
+    LoggedEvent,
+    face_figures,
+    write_face_deliveries,
+)
 from relaycast_spark.event_proofs import EVENT_PROOFS, checked_event, checked_events
 from relaycast_spark.exceptions import InputColumns
 
@@ -96,8 +102,9 @@ def drawn(random: Random, run: str) -> tuple[list[LoggedEvent], list[FaceDeliver
 
 
 def test_figures_on_spark_are_those_of_plain_python_for_many_runs(spark: "SparkSession", tmp_path: Path) -> None:
-    from relaycast_spark import schemas  # noqa: PLC0415 - needs PySpark
-    from relaycast_spark.face_stages import by_face, delivered_events  # noqa: PLC0415
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+
+    from relaycast_spark.stages import by_face, delivered_events  # noqa: PLC0415
 
     random = Random(5)
     runs = [drawn(random, run) for run in ("a", "b", "c")]
@@ -105,7 +112,7 @@ def test_figures_on_spark_are_those_of_plain_python_for_many_runs(spark: "SparkS
     rows = [row for _, found in runs for row in found]
     write_face_deliveries(tmp_path / "deliveries.parquet", rows)
     deliveries = spark.read.parquet(str(tmp_path / "deliveries.parquet"))
-    assert deliveries.schema == schemas.FACE_DELIVERIES
+    assert deliveries.schema == from_arrow_schema(FACE_DELIVERIES)
     table = spark.createDataFrame([it._asdict() for it in events], "run string, seq long, namespace string, id string, "
                                   "subject string, occurred_ns long")  # fmt: skip
     found = table.transform(delivered_events, deliveries).transform(by_face).collect()
@@ -122,7 +129,7 @@ def test_figures_on_spark_are_those_of_plain_python_for_many_runs(spark: "SparkS
 def test_exports_of_two_runs_join_their_deliveries_and_proofs(spark: "SparkSession", tmp_path: Path) -> None:
     from pyspark.sql import functions as F  # noqa: N812, PLC0415
 
-    from relaycast_spark import face_stages as stages  # noqa: PLC0415
+    from relaycast_spark import stages  # noqa: PLC0415
 
     counts = {run: written_log(tmp_path / f"{run}.parquet", blocks=blocks) for run, blocks in (("a", 4), ("b", 6))}
     exports = [spark.read.parquet(str(tmp_path / f"{run}.parquet")).transform(stages.of_run, run) for run in counts]

@@ -12,8 +12,7 @@ from relaycast.scenario.workload import publications as sent
 from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_spark.exceptions import InputColumns, RowRefused
-from relaycast_spark.publications import PUBLICATIONS, decoded
-from relaycast_spark.publisher_replay import encoded_entries, replay_publishers
+from relaycast_spark.publications import PUBLICATIONS, PUBLISHER_ROOTS, decoded, encoded_entries, replay_publishers
 from relaycast_trie import StateVersion, trie_root
 from spark.scenarios import replayed_at_once
 
@@ -130,14 +129,16 @@ def test_entries_are_encoded_as_the_pallet_does() -> None:
 
 
 def test_publications_and_child_roots_are_stages(spark: "SparkSession") -> None:
-    from relaycast_spark import schemas, stages  # noqa: PLC0415
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415
+
+    from relaycast_spark import stages  # noqa: PLC0415
 
     frame = spark.createDataFrame(pa.Table.from_batches([recorded(FEEDS)])).repartition(3, "key")
     ordered = frame.orderBy("block")  # rows of one block may come in any order: here none names a key twice
     known = ordered.transform(stages.publications)
-    assert known.schema == schemas.PUBLICATIONS
+    assert known.schema == from_arrow_schema(PUBLICATIONS)
     roots = stages.child_roots(known, last_block=FEEDS.blocks)
-    assert roots.schema == schemas.PUBLISHER_ROOTS
+    assert roots.schema == from_arrow_schema(PUBLISHER_ROOTS)
     found = {(row["para_id"], row["block"]): row["child_root"] for row in roots.collect()}
     assert found == roots_of_a_run(FEEDS)
 

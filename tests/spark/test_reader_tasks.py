@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from relaycast.refusal import BadInput
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.reader_tasks import simulate_in_tasks
 from relaycast.simulation.run_files import simulate
 from relaycast.simulation.side_by_side import WorkerEnded
-from relaycast.simulation.spark_engine import SparkOptions
+from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark
+from relaycast.simulation.spark_estimate import Way
 from relaycast_spark.exceptions import SparkUnavailable
-from relaycast_spark.task_gang import FAILED, _answered
+from relaycast_spark.jobs import FAILED, _answered
 from spark.scenarios import MARKET, UPGRADED, contents, recorded
 
 HUNDRED = replace(load_preset("hundred-subscribers"), blocks=5)
@@ -43,7 +43,11 @@ class Counted:
 def test_it_leaves_the_same_folder(tmp_path: Path, scenario: Scenario) -> None:
     local = simulate(scenario, out=tmp_path / "local").folder
     counted = Counted()
-    finished = simulate_in_tasks(scenario, out=tmp_path / "tasks", options=SparkOptions(), workers=2, progress=counted)
+    ways: list[Way] = []
+    finished = simulate_with_spark(
+        scenario, out=tmp_path / "tasks", options=SparkOptions(workers=2), progress=counted, say=ways.append
+    )
+    assert ways == [Way(2, "--workers 2")]
     assert contents(finished.folder) == contents(local)
     assert finished.outcome.engine == "spark"
     assert counted.done == scenario.blocks
@@ -69,21 +73,21 @@ def end_the_tasks() -> None:
 @pytest.mark.usefixtures("spark")
 def test_a_task_that_is_killed_is_told_and_nothing_is_left(tmp_path: Path) -> None:
     with pytest.raises(WorkerEnded, match="a worker process ended in relay block"):
-        simulate_in_tasks(HUNDRED, out=tmp_path, options=SparkOptions(), workers=2, progress=Counted(end_the_tasks))
+        simulate_with_spark(HUNDRED, out=tmp_path, options=SparkOptions(workers=2), progress=Counted(end_the_tasks))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("spark")
 def test_more_tasks_than_cores_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SparkUnavailable, match="3 tasks run at the same time, and it has 2 cores"):
-        simulate_in_tasks(HUNDRED, out=tmp_path, options=SparkOptions(), workers=4)
+        simulate_with_spark(HUNDRED, out=tmp_path, options=SparkOptions(workers=4))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_recorded_publications_are_refused(tmp_path: Path) -> None:
     scenario = recorded(tmp_path / "feed.csv")
     with pytest.raises(BadInput, match="2 with recorded publications on Spark"):
-        simulate_in_tasks(scenario, out=tmp_path / "out", options=SparkOptions(), workers=2)
+        simulate_with_spark(scenario, out=tmp_path / "out", options=SparkOptions(workers=2))
     assert not (tmp_path / "out").exists()
 
 

@@ -17,16 +17,21 @@ from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_spark.session import (
+    LOCAL_SETTINGS,
+    SETTINGS,
     SessionSettings,
     bounded_end,
     chosen_settings,
+    defaults_folder,
+    is_master,
+    local_settings,
     reason_of,
     require_java,
     require_spark,
     retrying,
     spark_session,
+    user_defaults,
 )
-from relaycast_spark.settings import LOCAL_SETTINGS, SETTINGS, defaults_folder, is_master, local_settings, user_defaults
 
 
 def install_java(folder: Path, says: str) -> None:

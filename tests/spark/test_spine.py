@@ -14,7 +14,7 @@ from relaycast_ledger.run_statistics import RunStatistics, SubscriberStatistics
 from relaycast_ledger.run_tables import RunTables
 from relaycast_ledger.segments.fast_forward import Segment, fast_forward
 from relaycast_ledger.segments.simulated import Advanced
-from relaycast_spark.tables import REPLAYED, Row
+from relaycast_spark.replay import REPLAYED, Row
 from relaycast_trie import node_codec
 from relaycast_xcm.checkpoint import CheckpointRefused, decoded
 from spark.scenarios import (

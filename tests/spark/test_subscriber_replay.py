@@ -11,6 +11,7 @@ from relaycast.simulation.batch import BatchSimulation
 from relaycast_pallets import Policies
 from relaycast_pallets.subscriber.variants.drafts import NoCache
 from relaycast_spark.exceptions import InputColumns
+from relaycast_spark.replay import REPLAYED, Row
 from relaycast_spark.subscriber_replay import (
     INHERENTS,
     SUBSCRIBER_BLOCKS,
@@ -19,7 +20,6 @@ from relaycast_spark.subscriber_replay import (
     SubscriberTerms,
     replay_subscribers,
 )
-from relaycast_spark.tables import REPLAYED, Row
 from relaycast_trie import StorageProof
 from relaycast_xcm.checkpoint import CheckpointRefused
 from spark.scenarios import MARKET, SCARCE, UPGRADED, replayed_at_once

@@ -13,12 +13,10 @@ import pytest
 
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
-from relaycast_spark import proof_parts
+from relaycast_spark import bulk_proofs
+from relaycast_spark.bulk_proofs import ranges, remove_leftovers, write_table
 from relaycast_spark.exceptions import ParquetRefused, PlaceRefused, RowsLost
-from relaycast_spark.parquet_footer import SPARK_SCHEMA
-from relaycast_spark.proof_jobs import remove_leftovers, write_table
-from relaycast_spark.proof_parts import ranges
-from relaycast_spark.table_places import Store, TablePlace, read_parquet, refuse_unshared
+from relaycast_spark.table_places import SPARK_SCHEMA, Store, TablePlace, read_parquet, refuse_unshared
 from synced_places import synced_places
 
 if TYPE_CHECKING:
@@ -147,7 +145,7 @@ def test_ranges_tile_the_ids() -> None:
         assert found[0][0] == first
         assert found[-1][1] == last
         assert all(one[1] + 1 == other[0] for one, other in pairwise(found))
-        assert len(found) <= proof_parts.MOST_RANGES
+        assert len(found) <= bulk_proofs.MOST_RANGES
 
 
 @pytest.mark.slow
@@ -156,7 +154,7 @@ def test_ranges_tile_the_ids() -> None:
 def test_proving_goes_on_behind_the_ranges_that_are_whole(
     damage: str, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(proof_parts, "IDS_A_RANGE", 40)
+    monkeypatch.setattr(bulk_proofs, "IDS_A_RANGE", 40)
     written: list[str] = []
 
     def stopping(frame: object, place: TablePlace, **rest: object) -> None:
@@ -166,7 +164,7 @@ def test_proving_goes_on_behind_the_ranges_that_are_whole(
         write_table(frame, place, **rest)  # type: ignore[arg-type]
 
     out, command = tmp_path / "proofs.parquet", ["prove", str(state), "--count", "150", "--keys", "2", "--out"]
-    monkeypatch.setattr(proof_parts, "write_table", stopping)
+    monkeypatch.setattr(bulk_proofs, "write_table", stopping)
     assert execute([*command, str(out)]) == ExitCode.INTERRUPTED
     assert capsys.readouterr().err.endswith("relaycast: interrupted, the same command goes on from here\n")
     assert written == ["ids-0-39", "ids-40-79"]
@@ -180,14 +178,14 @@ def test_proving_goes_on_behind_the_ranges_that_are_whole(
     if damage == "lost":
         first.unlink()
     if damage == "unnoted":
-        first.with_name(proof_parts.NOTED).write_bytes(b"{")
+        first.with_name(bulk_proofs.NOTED).write_bytes(b"{")
     del written[:]
 
     def noting(frame: object, place: TablePlace, **rest: object) -> None:
         written.append(place.name)
         write_table(frame, place, **rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(proof_parts, "write_table", noting)
+    monkeypatch.setattr(bulk_proofs, "write_table", noting)
     assert execute([*command, str(out)]) == 0
     assert written == [*(["ids-0-39"] if damage != "none" else []), "ids-80-119", "ids-120-149"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["proofs.parquet", "state.parquet"]
@@ -204,7 +202,7 @@ def test_proving_goes_on_behind_the_ranges_that_are_whole(
 def test_what_was_gathered_before_a_kill_is_not_proved_again(
     moved: int, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proof_parts, "IDS_A_RANGE", 40)
+    monkeypatch.setattr(bulk_proofs, "IDS_A_RANGE", 40)
     moves: list[str] = []
 
     def stopping(store: Store, source: TablePlace, target: TablePlace) -> None:
@@ -219,7 +217,7 @@ def test_what_was_gathered_before_a_kill_is_not_proved_again(
     with monkeypatch.context() as patched:
         patched.setattr(Store, "move", stopping)
         assert execute(command) == ExitCode.INTERRUPTED
-    monkeypatch.setattr(proof_parts, "write_table", lambda *_, **__: pytest.fail("written before"))
+    monkeypatch.setattr(bulk_proofs, "write_table", lambda *_, **__: pytest.fail("written before"))
     assert execute(command) == 0
     assert sorted(pq.read_table(out).column("id").to_pylist()) == list(range(100))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["proofs.parquet", "state.parquet"]
@@ -230,7 +228,7 @@ def test_what_was_gathered_before_a_kill_is_not_proved_again(
 def test_ranges_made_on_other_terms_are_made_again(
     state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proof_parts, "put_in_place", lambda *_: pytest.fail("stopped before the end"))
+    monkeypatch.setattr(bulk_proofs, "put_in_place", lambda *_: pytest.fail("stopped before the end"))
     out = tmp_path / "proofs.parquet"
     with pytest.raises(pytest.fail.Exception):
         execute(["prove", str(state), "--count", "30", "--keys", "2", "--out", str(out)])

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import relaycast_trie
 from relaycast_ledger.segments.simulated import Preparation
-from relaycast_spark import proof_tables, publisher_replay, replay
+from relaycast_spark import proof_tables, replay
 from relaycast_spark.proof_tables import LIST, TrieTable, prove_random, prove_requests, verify_batches
-from relaycast_spark.publications import PUBLICATIONS
-from relaycast_spark.publisher_replay import replay_publishers
+from relaycast_spark.publications import PUBLICATIONS, replay_publishers
 from relaycast_spark.replay import replay_segments
 from relaycast_trie import StateVersion, warm_up
 from relaycast_trie.scale import encode_bytes, encode_vec
@@ -123,7 +123,7 @@ def test_steps_tell_a_loop_over_rows() -> None:
         (proof_tables, "warm_up", STAGES["verify nodes"][1]),
         (proof_tables, "warm_up", STAGES["prove what is drawn"][1]),
         (proof_tables, "warm_up", STAGES["prove what is asked for"][1]),
-        (publisher_replay, "warm_up", STAGES["replay publishers"][1]),
+        (relaycast_trie, "warm_up", STAGES["replay publishers"][1]),
         (replay, "warm_up_for", lambda batches: replay_segments(batches, market(), trie_engine="array")),
     ],
 )

@@ -23,7 +23,7 @@ from relaycast.refusal import BadInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from relaycast_spark.proof_parts import ProofsById
+    from relaycast_spark.bulk_proofs import ProofsById
     from relaycast_spark.proof_tables import Form, TrieTable
 
 MOST_PROOFS = 1_000_000_000
@@ -98,9 +98,12 @@ def prove(
         with alone_at(target, "--out"):
             table = None if source.is_uri else _table(source.path, state_version)
             with bulk_session(master, conf, ui=spark_ui, compiled=True) as (spark, progress):
-                from relaycast_spark.proof_frames import RandomProofs, RequestedProofs  # noqa: PLC0415
-                from relaycast_spark.proof_jobs import verdicts_at  # noqa: PLC0415
-                from relaycast_spark.proof_parts import write_by_ranges  # noqa: PLC0415
+                from relaycast_spark.bulk_proofs import (  # noqa: PLC0415 - needs PySpark
+                    RandomProofs,
+                    RequestedProofs,
+                    verdicts_at,
+                    write_by_ranges,
+                )
                 from relaycast_spark.table_places import read_parquet  # noqa: PLC0415
 
                 trie = table
@@ -179,7 +182,7 @@ def _table_of(keys: "pa.Array", values: "pa.Array", version: int | None) -> "Tri
 def _is_in_columns(file: Path) -> bool:
     """Return whether a Parquet file holds keys and values as bytes, and no child tries: it may be of any size."""
     from relaycast.genesis.state_export import CHILD, COLUMNS  # noqa: PLC0415
-    from relaycast_spark.parquet_footer import open_parquet  # noqa: PLC0415
+    from relaycast_spark.table_places import open_parquet  # noqa: PLC0415
 
     table_place(str(file), "STATE", None, is_read=True)
     with open_parquet(file, f"STATE {file}") as opened:

@@ -1,6 +1,7 @@
 """``relaycast demo`` and ``relaycast run``: simulate a scenario, sum it up, write its files."""
 
 import json as json_text
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,14 +12,7 @@ from msgspec.structs import replace
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.flags.run import NO_FLAGS, RunFlags, overridden, show
-from relaycast.cli.flags.spark import (
-    RunEngine,
-    SparkFlags,
-    refuse_segment_flags,
-    refuse_spark_flags,
-    resumable,
-    run_on_spark,
-)
+from relaycast.cli.flags.spark import RunEngine, SparkFlags, refuse_spark_flags, resumable, run_on_spark
 from relaycast.cli.options import Json, TrieEngine, Verbose, checked_workers
 from relaycast.refusal import BadInput
 from relaycast.scenario.scenario import MAX_BLOCKS, MAX_SEED, Scenario
@@ -27,6 +21,7 @@ from relaycast.terminal import shows_progress
 if TYPE_CHECKING:
     from relaycast.simulation.run_files import Finished
     from relaycast.simulation.simulation import Progress
+    from relaycast.simulation.spark_estimate import Way
     from relaycast_trie import Engine
 
 Blocks = Annotated[int | None, Parameter(name="--blocks", help="relay blocks, instead of the scenario's")]
@@ -41,10 +36,10 @@ PerKey = Annotated[
     ),
 ]
 Workers = Annotated[
-    int,
+    int | None,
     Parameter(
         name="--workers",
-        help="processes that build readers' blocks side by side: of this machine, or tasks of Spark and this process",
+        help="processes of this machine that build readers' blocks side by side, 1 by default; Spark chooses by itself",
     ),
 ]
 GenesisFile = Annotated[
@@ -67,7 +62,7 @@ def demo(
     verbose: Verbose = False,
     per_key: PerKey = None,
     trie_engine: TrieEngine = "auto",
-    workers: Workers = 1,
+    workers: Workers = None,
     flags: Annotated[RunFlags, Parameter(name="*")] = NO_FLAGS,
 ) -> ExitCode:
     """Run a preset end to end: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
@@ -97,7 +92,7 @@ def run(
     verbose: Verbose = False,
     per_key: PerKey = None,
     trie_engine: TrieEngine = "auto",
-    workers: Workers = 1,
+    workers: Workers = None,
     flags: Annotated[RunFlags, Parameter(name="*")] = NO_FLAGS,
     engine: RunEngine = "local",
     spark: Annotated[SparkFlags | None, Parameter(name="*")] = None,
@@ -114,6 +109,9 @@ def run(
 
     With --workers, several processes build the blocks of readers side by side: the files are the same, byte for byte.
 
+    With --engine spark, the cores of a cluster share the run. One line says how: by segments of blocks, where a run
+    that is stopped resumes, or by readers side by side, where it starts over. --resume asks for segments.
+
     Example: relaycast run scenario.toml --blocks 100000 --engine spark --master local[8]
     """
     from relaycast.scenario.files import load_named  # noqa: PLC0415
@@ -124,18 +122,22 @@ def run(
         refuse_spark_flags(spark)
         return _told(_simulate(wanted, out, json, per_key, trie_engine, workers), json, verbose, flags)
 
-    checked_workers(workers)
+    if workers is not None:
+        checked_workers(workers)
     refuse_runtimes(wanted, "--engine spark", "--engine local, which builds the blocks of real runtimes")
 
+    ways: list[Way] = []
+
+    def say(way: "Way") -> None:
+        print(f"relaycast: {way}", file=sys.stderr)
+        ways.append(way)
+
     def work() -> ExitCode:
-        flags_of_spark = spark or SparkFlags()
-        finished = run_on_spark(wanted, out, flags_of_spark, per_key=per_key, trie_engine=trie_engine, workers=workers)
+        given = spark or SparkFlags()
+        finished = run_on_spark(wanted, out, given, per_key=per_key, trie_engine=trie_engine, workers=workers, say=say)
         return _told(finished, json, verbose, flags)
 
-    if workers == 1:
-        return resumable(work)
-    refuse_segment_flags(spark, workers)
-    return work()
+    return resumable(work, lambda: all(way.resumes for way in ways))
 
 
 def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: str | None) -> Scenario:
@@ -154,11 +156,11 @@ def adjusted(scenario: Scenario, blocks: int | None, seed: int | None, genesis: 
 
 
 def _simulate(
-    scenario: Scenario, out: Path, json: bool, per_key: bool | None, trie_engine: "Engine", workers: int
+    scenario: Scenario, out: Path, json: bool, per_key: bool | None, trie_engine: "Engine", workers: int | None
 ) -> "Finished":
     from relaycast.simulation.run_files import simulate  # noqa: PLC0415
 
-    checked_workers(workers)
+    workers = checked_workers(1 if workers is None else workers)
     with progress_bar(scenario, shown=shows_progress() and not json) as progress:
         return simulate(scenario, out=out, progress=progress, per_key=per_key, trie_engine=trie_engine, workers=workers)
 

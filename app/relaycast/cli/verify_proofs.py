@@ -43,8 +43,8 @@ def verify_proofs(
         alone_at(target, "--out" if out else "the verdicts"),
         bulk_session(master, conf, ui=spark_ui, compiled=True) as (spark, progress),
     ):
-        from relaycast_spark.proof_frames import nodes_of, verified_proofs  # noqa: PLC0415
-        from relaycast_spark.proof_jobs import named, spread, verdicts_at, write_table  # noqa: PLC0415
+        from relaycast_spark.bulk_proofs import nodes_of, verdicts_at, verified_proofs, write_table  # noqa: PLC0415
+        from relaycast_spark.jobs import named, spread  # noqa: PLC0415
         from relaycast_spark.table_places import read_parquet  # noqa: PLC0415
 
         table = read_parquet(spark, given, "PROOFS")
@@ -52,6 +52,7 @@ def verify_proofs(
             rows = table.count()
         nodes = nodes_of(table, given)
         verdicts = verified_proofs(spread(table), strict=strict, nodes=nodes)
+        progress.begin("verified", rows, unit="proofs")
         write_table(verdicts, target, stage="verified", rows=rows, rows_a_file=rows_a_file, progress=progress)
         found = verdicts_at(spark, target)
     counts: dict[str, int] = found["verdicts"]

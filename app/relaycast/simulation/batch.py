@@ -18,7 +18,7 @@ from relaycast_ledger.records import VIOLATIONS_KEPT
 from relaycast_ledger.run_part import PartInTheMaking, RunPart, add_part
 from relaycast_ledger.run_tables import RunTables
 from relaycast_ledger.segments.simulated import Advanced, PublisherCount
-from relaycast_spark.tables import Row, violation_of
+from relaycast_spark.replay import Row, violation_of
 from relaycast_trie.engine import Engine
 from relaycast_xcm.checkpoint import CheckpointRefused, decoded, encoded
 

@@ -4,7 +4,7 @@ Law: publishers and the relay chain depend on readers for nothing but their head
 every process builds the relay chain and the publishers' blocks, and of the readers each builds its own share; after
 each tick heads are exchanged. This process has a share, too. Each puts together rows and figures of its readers, and
 this one joins them in the order in which one process would have told them: no byte depends on the number of processes.
-The others are processes of this machine, or Spark's tasks (``reader_tasks``).
+The others are processes of this machine, or Spark's tasks (``spark_engine``).
 """
 
 import io

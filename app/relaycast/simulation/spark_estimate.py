@@ -1,17 +1,21 @@
-"""What a run takes here and what it would take on Spark, from a look at its first blocks.
+"""What a run takes here and on Spark, from a look at its first blocks, and how Spark spreads it.
 
-Spark needs seconds before it does anything, and every block passes through the spine of the driver: a short run is
-faster without it, whatever the number of cores.
+Spark needs seconds before it does anything. By segments, every block passes through the spine of the driver: a run is
+at most twice as fast as in one process, and one that is stopped resumes. Readers side by side have no spine: the
+largest share bounds them, and a run that is stopped starts over.
 """
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.alternative import probed_blocks
 from relaycast.simulation.simulation import Simulation
+from relaycast_collator import BlockBuilt, BlockPanicked, Fact
 from relaycast_trie import Engine
+from relaycast_xcm import ParaId
 
 START_SECONDS = 7.0
 """A session and its first job, on an idle machine with two cores."""
@@ -31,21 +35,79 @@ PROBE_SHARE = 0.8
 """What a block takes that is run again under the other cache policy."""
 
 
-clock = time.process_time
-
-
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Seconds for all blocks: ``local`` in this process, and on Spark at least ``spark``."""
+    """Seconds for all blocks: ``local`` in this process, and on Spark at least ``spark``.
+
+    ``readers`` are the parts of a block's time that readers take.
+    """
 
     local: float
     spark: float
+    readers: Mapping[ParaId, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"--engine local would take about {_told(self.local)}, --engine spark takes {_told(self.spark)} or more"
 
+    def gain_side_by_side(self, shares: Sequence[Sequence[ParaId]]) -> float:
+        """Return how many times as fast the blocks pass if their readers are shared like this."""
+        loads = [sum(self.readers.get(para_id, 0.0) for para_id in share) for share in shares] or [0.0]
+        return 1 / max(1 - sum(loads) + max(loads), 1e-9)
 
-def estimated(scenario: Scenario, *, trie_engine: Engine = "auto", workers: int = 1) -> Estimate:
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How Spark spreads a run: by ``workers`` side by side or, with one, by segments; ``why`` says the reason."""
+
+    workers: int
+    why: str
+
+    @property
+    def resumes(self) -> bool:
+        """Whether a run that was stopped continues."""
+        return self.workers == 1
+
+    def __str__(self) -> str:
+        if self.resumes:
+            return f"spread by segments, a run that is stopped resumes: {self.why}"
+        how = f"spread by readers side by side in {self.workers:,} processes"
+        return f"{how}, a run that is stopped starts over: {self.why}"
+
+
+def gain_by_segments(cores: int) -> float:
+    """Return how many times as fast a run by segments is at most: the driver's spine shares the cores."""
+    return 1 / max(SPINE_SHARE, (1 + SPINE_SHARE) / cores)
+
+
+def faster_way(estimate: Estimate, shares: Sequence[Sequence[ParaId]], cores: int) -> Way:
+    """Return the faster way; segments, which are resumed, unless sharing out the readers is faster."""
+    by_segments, side_by_side = gain_by_segments(cores), estimate.gain_side_by_side(shares)
+    if side_by_side > by_segments and len(shares) > 1:
+        return Way(
+            len(shares), f"{side_by_side:.1f} times as fast as one process, segments at most {by_segments:.1f} times"
+        )
+    return Way(
+        1, f"at most {by_segments:.1f} times as fast as one process, readers side by side {side_by_side:.1f} times"
+    )
+
+
+@dataclass(slots=True)
+class _ReaderClock:
+    """Adds up the processor time between facts: that before a parachain's block is what the block took."""
+
+    seconds: dict[ParaId, float] = field(default_factory=dict)
+    _before: float = 0.0
+
+    def hear(self, fact: Fact) -> None:
+        now = time.process_time()
+        if isinstance(fact, BlockBuilt | BlockPanicked):
+            self.seconds[fact.para_id] = self.seconds.get(fact.para_id, 0.0) + now - self._before
+        self._before = now
+
+
+def estimated(
+    scenario: Scenario, *, trie_engine: Engine = "auto", clock: Callable[[], float] = time.process_time
+) -> Estimate:
     """Let some blocks pass and return what all of them would take; raises ``BadInput`` as a run does.
 
     Processor time is measured, so that others on the machine do not count. The first block loads what it needs.
@@ -56,6 +118,8 @@ def estimated(scenario: Scenario, *, trie_engine: Engine = "auto", workers: int 
     passing = simulation.blocks(last=min(scenario.blocks, LOOK_BLOCKS))
     next(passing)
     begin = before = clock()
+    readers, started = _ReaderClock(), time.process_time()
+    simulation.chains.listeners.append(readers.hear)
     seconds: list[float] = []
     for _ in passing:
         now = clock()
@@ -63,20 +127,29 @@ def estimated(scenario: Scenario, *, trie_engine: Engine = "auto", workers: int 
         before = now
         if now - begin > (LOOK_SECONDS if len(seconds) >= FEWEST_BLOCKS else MOST_SECONDS):
             break
+    whole = max(time.process_time() - started, 1e-9)
+    parts = {ParaId(it.id): readers.seconds.get(ParaId(it.id), 0.0) / whole for it in scenario.subscribers()}
     keys = sum(simulation.feeds.count(chain) for chain in scenario.subscribers())
     probed = PROBE_SHARE * probed_blocks(scenario, keys)
-    return of_rate(scenario.blocks - 1, median(seconds or [0.0]), begin - began, probed=probed, workers=workers)
+    return of_rate(scenario.blocks - 1, median(seconds or [0.0]), begin - began, probed=probed, readers=parts)
 
 
-def of_rate(blocks: int, seconds_a_block: float, before: float, *, probed: float = 0.0, workers: int = 1) -> Estimate:
+def of_rate(
+    blocks: int,
+    seconds_a_block: float,
+    before: float,
+    *,
+    probed: float = 0.0,
+    readers: Mapping[ParaId, float] | None = None,
+) -> Estimate:
     """Return what ``blocks`` blocks and as many ``probed`` ones take, with the seconds ``before`` the first.
 
-    By one worker the run has a spine and segments, and the probed blocks come after it. Several ``workers`` share its
-    readers at best, and the probed blocks pass beside them.
+    On Spark the probed blocks pass beside the run, which is taken to have all the cores that either way can use.
     """
     run, again = blocks * seconds_a_block, probed * seconds_a_block
-    on_spark = SPINE_SHARE * run + again if workers == 1 else max(run / workers, again)
-    return Estimate(before + run + again, before + START_SECONDS + on_spark)
+    alone = Estimate(0.0, 0.0, readers or {})
+    gain = max(1 / SPINE_SHARE, alone.gain_side_by_side([[para_id] for para_id in alone.readers]))
+    return Estimate(before + run + again, before + START_SECONDS + max(run / gain, again), alone.readers)
 
 
 def _told(seconds: float) -> str:

@@ -1,7 +1,7 @@
 """The cells of a sweep, run here or on Spark: each is kept as soon as it is done."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from relaycast.simulation.sweep import Cell, run_cell, table_schema
 from relaycast.simulation.sweep_folder import SweepFolder
 from relaycast.simulation.worker_processes import worked
 from relaycast_ledger.segments.simulated import Progress
+from relaycast_spark.jobs import jobs_as_done, spread_work
 from relaycast_trie import Engine
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ Cells = dict[int, bytes]
 Runner = Callable[[Cells], Iterator[tuple[int, list[Row]]]]
 """Runs cells and gives the rows of each as it is done."""
 
-AHEAD = 2
-"""Cells that wait at Spark for a free core."""
-
 
 def in_processes(cells: Cells, *, workers: int, trie_engine: Engine) -> Iterator[tuple[int, list[Row]]]:
     """Run cells in ``workers`` processes of this machine; yield the rows of each as it is done."""
@@ -38,32 +36,15 @@ def on_spark(
     cells: Cells, schema: "pa.Schema", spark: "Spark", *, trie_engine: Engine
 ) -> Iterator[tuple[int, list[Row]]]:
     """Run cells on Spark, a job with one task each, and give the rows of each as it is done."""
-    from relaycast_spark.proof_jobs import named  # noqa: PLC0415 - needs PySpark
-    from relaycast_spark.spread_work import spread_work  # noqa: PLC0415
-
     work = partial(run_cell, trie_engine=trie_engine)
 
-    def run(number: int, cell: bytes) -> list[Row]:
-        with named(spark, f"sweep: cell {number}"):
-            rows: list[Row] = spread_work(spark, [cell], work, schema).toArrow().to_pylist()
+    def run(item: tuple[int, bytes]) -> list[Row]:
+        rows: list[Row] = spread_work(spark, [item[1]], work, schema).toArrow().to_pylist()
         return rows
 
-    at_once = spark.sparkContext.defaultParallelism + AHEAD
-    with ThreadPoolExecutor(at_once, thread_name_prefix="cell") as pool:
-        under_way: dict[Future[list[Row]], int] = {}
-        try:
-            waiting = iter(cells.items())
-            while True:
-                while len(under_way) < at_once and (following := next(waiting, None)) is not None:
-                    under_way[pool.submit(run, *following)] = following[0]
-                if not under_way:
-                    return
-                for future in wait(under_way, return_when=FIRST_COMPLETED)[0]:
-                    yield under_way.pop(future), future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            spark.sparkContext.cancelAllJobs()
-            raise
+    with closing(jobs_as_done(spark, cells.items(), run, lambda item: f"sweep: cell {item[0]}")) as jobs:
+        for (number, _), job in jobs:
+            yield number, job.result()
 
 
 def completed(cells: list[Cell], folder: SweepFolder, run: Runner, *, resume: bool, shown: Progress) -> "pa.Table":

@@ -9,12 +9,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import Any
 
+from relaycast_spark.jobs import as_done
 from relaycast_trie.exceptions import RelaycastError
 
 ATTEMPTS = 4
@@ -68,30 +69,21 @@ def worked(work: Work, items: dict[int, bytes], *, workers: int) -> Iterator[tup
     while left:
         done = 0
         try:
-            with pool_of(min(workers, len(left))) as pool:
-                for number, result in _side_by_side(pool, work, list(left.items()), workers):
-                    del left[number]
-                    done += 1
-                    yield number, result
+            for number, result in _results(work, left, workers):
+                del left[number]
+                done += 1
+                yield number, result
         except BrokenProcessPool:
             ended = 1 if done else ended + 1
             if ended >= ATTEMPTS:
                 raise WorkersEnded(ended) from None
 
 
-def _side_by_side(
-    pool: ProcessPoolExecutor, work: Work, items: list[tuple[int, bytes]], workers: int
-) -> Iterator[tuple[int, Any]]:
-    under_way: dict[Future[Any], int] = {}
-    waiting = iter(items)
-    while True:
-        while len(under_way) < AHEAD * workers and (following := next(waiting, None)) is not None:
-            under_way[pool.submit(work, following[1])] = following[0]
-        if not under_way:
-            return
-        finished, _ = wait(under_way, return_when=FIRST_COMPLETED)
-        for future in finished:
-            yield under_way.pop(future), future.result()
+def _results(work: Work, items: dict[int, bytes], workers: int) -> Iterator[tuple[int, Any]]:
+    at_once = AHEAD * workers
+    with pool_of(min(workers, len(items))) as pool:
+        for number, future in as_done(lambda it: pool.submit(work, items[it]), list(items), at_once=at_once):
+            yield number, future.result()
 
 
 def begin_worker(parent: int) -> None:

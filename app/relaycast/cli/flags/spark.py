@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from relaycast.simulation.run_files import Finished
+    from relaycast.simulation.spark_estimate import Way
     from relaycast_ledger.segments.simulated import Progress
     from relaycast_spark.session import SessionSettings, Spark
     from relaycast_spark.table_places import TablePlace
@@ -44,9 +45,13 @@ class SparkFlags:
     conf: Conf = None
     spark_ui: Ui = False
     resume: Annotated[
-        bool,
-        Parameter(name="--resume", negative="--no-resume", help="go on where an interrupted run ended, or start over"),
-    ] = True
+        bool | None,
+        Parameter(
+            name="--resume",
+            negative="--no-resume",
+            help="run by segments: continue where an interrupted run ended, or start over",
+        ),
+    ] = None
     segment_blocks: Annotated[
         int | None, Parameter(name="--segment-blocks", help="blocks that a worker replays at a time")
     ] = None
@@ -74,7 +79,7 @@ def session_settings(master: str | None, conf: list[str] | None, *, ui: bool) ->
 
 def _check_master(master: str | None) -> None:
     """Raise ``BadInput`` for an invalid master, which Spark would try as a cluster."""
-    from relaycast_spark.settings import MASTERS, is_master, like_master  # noqa: PLC0415
+    from relaycast_spark.session import MASTERS, is_master, like_master  # noqa: PLC0415
 
     if master is not None and not is_master(master):
         meant = like_master(master)
@@ -122,7 +127,7 @@ def table_place(text: str, option: str, master: str | None, *, is_read: bool) ->
 
 def checked_rows_a_file(rows: int | None) -> int:
     """Return how many rows a file is to have at most; raises ``BadInput``."""
-    from relaycast_spark.proof_jobs import MOST_ROWS_A_FILE, ROWS_A_FILE  # noqa: PLC0415
+    from relaycast_spark.table_places import MOST_ROWS_A_FILE, ROWS_A_FILE  # noqa: PLC0415
 
     if rows is None:
         return ROWS_A_FILE
@@ -131,14 +136,18 @@ def checked_rows_a_file(rows: int | None) -> int:
     return rows
 
 
-def resumable(work: Callable[[], ExitCode]) -> ExitCode:
-    """Do ``work`` that goes on where it was stopped, and say so when it is."""
+def resumable(work: Callable[[], ExitCode], resumes: Callable[[], bool] = lambda: True) -> ExitCode:
+    """Do ``work`` and, if it is stopped and the same command ``resumes`` it, say so."""
     try:
         return work()
     except KeyboardInterrupt:
+        if not resumes():
+            raise
         print("relaycast: interrupted, the same command goes on from here", file=sys.stderr)
         return ExitCode.INTERRUPTED
     except Terminated:
+        if not resumes():
+            raise
         print("relaycast: stopped by SIGTERM, the same command goes on from here", file=sys.stderr)
         return ExitCode.TERMINATED
 
@@ -147,17 +156,21 @@ def refuse_spark_flags(flags: SparkFlags | None) -> None:
     """Raise ``BadInput`` for options that mean nothing to the local engine."""
     for field in fields(flags) if flags is not None else ():
         value = getattr(flags, field.name)
-        if value != field.default:
+        if value != field.default and (field.name, value) != ("resume", True):
             name = f"--{field.name.replace('_', '-')}"
             raise BadInput(name, f"{value} with --engine local", "--engine spark beside it")
 
 
-def refuse_segment_flags(flags: SparkFlags | None, workers: int) -> None:
-    """Raise ``BadInput`` for options of segments, which runs by ``workers`` side by side do not have."""
-    for name in ("resume", "segment_blocks", "keep_proofs", "fail_fast"):
-        if flags is not None and getattr(flags, name) != getattr(SparkFlags(), name):
-            option = "--no-resume" if name == "resume" else f"--{name.replace('_', '-')}"
-            raise BadInput(option, f"it with --workers {workers}", "no --workers: they build a run without segments")
+def _segment_option(flags: SparkFlags) -> str:
+    """Return the first given option that only a run by segments has; an empty text without one."""
+    given = {
+        "--no-resume": flags.resume is False,
+        "--segment-blocks": flags.segment_blocks is not None,
+        "--keep-proofs": flags.keep_proofs,
+        "--fail-fast": flags.fail_fast,
+        "--resume": flags.resume is True,
+    }
+    return next((option for option, is_given in given.items() if is_given), "")
 
 
 def run_on_spark(
@@ -167,9 +180,13 @@ def run_on_spark(
     *,
     per_key: bool | None = None,
     trie_engine: "Engine" = "auto",
-    workers: int = 1,
+    workers: int | None = None,
+    say: Callable[["Way"], None],
 ) -> "Finished":
-    """Run ``scenario`` on Spark, its readers by ``workers`` side by side; raises ``BadInput`` where it cannot start."""
+    """Run ``scenario`` on Spark and ``say`` how it is spread, by ``workers`` side by side where a number is given.
+
+    Raises ``BadInput`` where it cannot start.
+    """
     from relaycast.cli.tables.bars import stage_progress  # noqa: PLC0415
     from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark  # noqa: PLC0415
     from relaycast.simulation.spark_estimate import estimated  # noqa: PLC0415
@@ -177,22 +194,25 @@ def run_on_spark(
 
     if flags.segment_blocks is not None and not 1 <= flags.segment_blocks <= MAX_BLOCKS:
         raise BadInput("--segment-blocks", str(flags.segment_blocks), f"a number from 1 to {MAX_BLOCKS:,}")
+    option = _segment_option(flags)
+    if option not in ("", "--resume") and (workers or 1) > 1:
+        raise BadInput(option, f"it with --workers {workers}", "no --workers: they build a run without segments")
+    settings = session_settings(flags.master, flags.conf, ui=flags.spark_ui)
+    require_spark()
+    estimate = estimated(scenario, trie_engine=trie_engine)
+    if estimate.local < estimate.spark:
+        print(f"relaycast: {estimate}", file=sys.stderr)
     options = SparkOptions(
-        session_settings(flags.master, flags.conf, ui=flags.spark_ui),
+        settings,
         flags.segment_blocks,
-        flags.resume,
+        flags.resume is not False,
         flags.keep_proofs,
         flags.fail_fast,
         per_key,
         trie_engine,
+        workers,
+        segments_for=option,
+        estimate=estimate,
     )
-    require_spark()
-    estimate = estimated(scenario, trie_engine=trie_engine, workers=workers)
-    if estimate.local < estimate.spark:
-        print(f"relaycast: {estimate}", file=sys.stderr)
     with stage_progress() as progress:
-        if workers == 1:
-            return simulate_with_spark(scenario, out=out, options=options, progress=progress)
-        from relaycast.simulation.reader_tasks import simulate_in_tasks  # noqa: PLC0415
-
-        return simulate_in_tasks(scenario, out=out, options=options, workers=workers, progress=progress)
+        return simulate_with_spark(scenario, out=out, options=options, progress=progress, say=say)

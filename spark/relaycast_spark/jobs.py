@@ -1,0 +1,259 @@
+"""Jobs on Spark: named, watched, several at a time, or as tasks that all run at once and talk to the driver.
+
+Law: what goes over a line between a task and the driver is bytes, never pickled; a caller of the driver must know a key
+that travels with the tasks.
+"""
+
+import secrets
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+import pyarrow as pa
+
+from relaycast_ledger.segments.simulated import Progress
+from relaycast_spark.exceptions import JobFailed, SparkUnavailable
+from relaycast_spark.session import LOCAL_ADDRESS, reason_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+T = TypeVar("T")
+R = TypeVar("R")
+Row = dict[str, Any]
+
+TASKS_A_CORE = 4
+"""Tasks per core of a stage: enough that a slow one does not delay the end."""
+
+AHEAD = 2
+"""Jobs that wait for a free core, so that no core waits for the next job."""
+
+POLL_SECONDS = 0.25
+
+
+def spread(frame: "DataFrame") -> "DataFrame":
+    """Return the rows in as many partitions as keep every core busy; large inputs have them already."""
+    wanted = TASKS_A_CORE * frame.sparkSession.sparkContext.defaultParallelism
+    return frame if frame.rdd.getNumPartitions() * 2 >= wanted else frame.repartition(wanted)
+
+
+def group_of(what: str) -> str:
+    """Return a new name for a group of jobs."""
+    return f"relaycast: {what} ({uuid4().hex[:8]})"
+
+
+@contextmanager
+def named(spark: "SparkSession", what: str, group: str = "") -> Iterator[None]:
+    """Name the jobs of this thread ``what`` on Spark's pages and in its event log."""
+    context = spark.sparkContext
+    context.setJobGroup(group or group_of(what), what, interruptOnCancel=True)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # the JVM may be gone already
+            for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
+                context.setLocalProperty(name, None)  # type: ignore[arg-type]
+
+
+def watched(
+    spark: "SparkSession", job: Callable[[], None], *, what: str, stage: str, rows: int, progress: Progress
+) -> None:
+    """Do ``job`` while ``progress`` advances with its tasks, to ``rows`` at the end; an interrupt cancels it."""
+    group, told = group_of(what), 0
+
+    def work() -> None:
+        with named(spark, what, group):
+            job()
+
+    def tell(done: int) -> None:
+        nonlocal told
+        if done > told:
+            progress.advance(stage, done - told)
+            told = done
+
+    with ThreadPoolExecutor(1, thread_name_prefix=stage) as pool:
+        running = pool.submit(work)
+        try:
+            while not wait([running], POLL_SECONDS).done:
+                tell(_rows_done(spark, group, rows))
+        except BaseException:
+            with suppress(Exception):  # Spark may be gone already
+                spark.sparkContext.cancelJobGroup(group)
+            raise
+    running.result()
+    tell(rows)
+
+
+def _rows_done(spark: "SparkSession", group: str, rows: int) -> int:
+    """Return the progress of the last stage of a group's jobs, in rows."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [
+        info
+        for job in tracker.getJobIdsForGroup(group)
+        if (found := tracker.getJobInfo(job)) is not None
+        for number in found.stageIds
+        if (info := tracker.getStageInfo(number)) is not None
+    ]
+    if not stages:
+        return 0
+    last = max(stages, key=lambda info: info.stageId)
+    return last.numCompletedTasks * rows // max(1, last.numTasks)
+
+
+def as_done(submit: Callable[[T], Future[R]], items: Iterable[T], *, at_once: int) -> Iterator[tuple[T, Future[R]]]:
+    """Submit ``items``, at most ``at_once`` at a time, and yield each with its future as soon as that is done."""
+    under_way: dict[Future[R], T] = {}
+
+    def finished() -> Iterator[tuple[T, Future[R]]]:
+        for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+            yield under_way.pop(future), future
+
+    for item in items:
+        while len(under_way) >= at_once:
+            yield from finished()
+        under_way[submit(item)] = item
+    while under_way:
+        yield from finished()
+
+
+def jobs_as_done(
+    spark: "SparkSession", items: Iterable[T], work: Callable[[T], R], name: Callable[[T], str]
+) -> Generator[tuple[T, Future[R]]]:
+    """Do ``work`` on each item in a job of its own and yield the item with its future as soon as that is done.
+
+    There are a few more jobs at a time than cores. Closing the iterator cancels them.
+    """
+    context, group = spark.sparkContext, group_of("side by side")
+    at_once = max(1, context.defaultParallelism) + AHEAD
+
+    def job(item: T) -> R:
+        with named(spark, name(item), group):
+            return work(item)
+
+    with ThreadPoolExecutor(at_once, thread_name_prefix="job") as pool:
+        try:
+            yield from as_done(lambda item: pool.submit(job, item), items, at_once=at_once)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            with suppress(Exception):  # the JVM may be gone already
+                context.cancelJobGroup(group)
+            raise
+
+
+def spread_work(
+    spark: "SparkSession", items: Sequence[bytes], work: Callable[[bytes], list[Row]], schema: pa.Schema
+) -> "DataFrame":
+    """Return the rows that ``work`` makes of each item, a task for each; workers must be able to import ``work``."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - runs without Spark import this module
+
+    pieces = list(items)
+
+    def each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield pa.RecordBatch.from_pylist(work(pieces[number]), schema)
+
+    return spark.range(len(pieces), numPartitions=len(pieces)).mapInArrow(each, from_arrow_schema(schema))
+
+
+Work = Callable[[Connection], None]
+"""The work of a task in a gang, which talks over its line; it is pickled on its way to the task."""
+
+KEY_BYTES = 32
+
+FAILED = b"failed"
+"""Sent over a line in place of a task's number when no tasks will start."""
+
+TOO_FEW_CORES = "SPARK-24819"
+"""Spark's name for its refusal of tasks that cannot all run at the same time."""
+
+PATIENCE = 30
+"""Seconds that tasks have to end once their work is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A task of a gang: it calls the driver at ``address`` with the ``key`` and works."""
+
+    number: int
+    work: Work
+    address: tuple[str, int]
+    key: bytes = field(repr=False)
+
+    def run(self) -> int:
+        with self.called(str(self.number).encode()) as line:
+            self.work(line)
+        return self.number
+
+    def called(self, said: bytes) -> Connection:
+        """Call the driver, say who calls, and return the line."""
+        line: Any = Client(self.address, authkey=self.key)
+        line.send_bytes(said)
+        return line  # type: ignore[no-any-return]
+
+
+@contextmanager
+def gang_of(spark: "SparkSession", works: Sequence[Work], name: str) -> Iterator[list[Connection]]:
+    """Run each of ``works`` in a task of Spark's barrier mode, all at the same time, and yield the lines to them.
+
+    The tasks end with this context, whatever they are doing. Raises ``SparkUnavailable`` where a local Spark has fewer
+    cores than there are tasks, and ``JobFailed`` where they do not start.
+    """
+    context = spark.sparkContext
+    if str(context.master).startswith("local") and len(works) > context.defaultParallelism:
+        needed = f"{len(works)} tasks run at the same time, and it has {context.defaultParallelism} cores"
+        raise SparkUnavailable(f"--master {context.master} has too few cores", needed)
+    if not works:
+        yield []
+        return
+    settings, group, key = context.getConf(), group_of(name), secrets.token_bytes(KEY_BYTES)
+    host = settings.get("spark.driver.host") or LOCAL_ADDRESS
+    failures: list[str] = []
+    with Listener((settings.get("spark.driver.bindAddress") or host, 0), backlog=len(works), authkey=key) as listener:
+        members = [Member(number, work, (host, listener.address[1]), key) for number, work in enumerate(works)]
+
+        def run_tasks() -> None:
+            try:
+                with named(spark, name, group):
+                    tasks = context.parallelize(members, len(members)).barrier()
+                    tasks.mapPartitions(lambda given: (member.run() for member in given)).collect()
+            except Exception as error:
+                few = f"{context.master} has too few cores: {len(members)} tasks run at the same time"
+                failures.append(few if TOO_FEW_CORES in str(error) else reason_of(error))
+                with suppress(OSError, EOFError):  # nobody listens once the run is over
+                    members[0].called(FAILED).close()
+
+        job = threading.Thread(target=run_tasks, name=group, daemon=True)
+        lines: dict[int, Connection] = {}
+        try:
+            job.start()
+            while len(lines) < len(works):
+                number, line = _answered(listener)
+                if number is None:
+                    line.close()
+                    raise JobFailed(failures[0])
+                lines[number] = line
+            yield [lines[number] for number in range(len(works))]
+            job.join(PATIENCE)
+        finally:
+            with suppress(Exception):  # the JVM may be gone already
+                context.cancelJobGroup(group)
+            for line in lines.values():
+                line.close()
+
+
+def _answered(listener: Listener) -> tuple[int | None, Connection]:
+    """Return the number of the task that calls next and the line to it; ``None`` where no task will call."""
+    while True:
+        try:
+            line: Any = listener.accept()
+            said = line.recv_bytes(len(FAILED) + 8)
+        except (AuthenticationError, EOFError, ConnectionError):  # not one of ours, or a task that is gone
+            continue
+        return (None if said == FAILED else int(said)), line
