@@ -191,19 +191,6 @@ def test_the_glossary_points_at_files_that_are_there() -> None:
     assert not [str(place) for place in places if not place.exists()]
 
 
-def test_the_way_through_the_code_names_what_is_there() -> None:
-    page = (ROOT / "docs" / "concepts" / "through-the-code.md").read_text()
-    stations = re.findall(r"^\| (\d+) \| `([^`]+)`, `(\w+)` \|", page, re.MULTILINE)
-    assert [int(number) for number, _, _ in stations] == list(range(1, len(stations) + 1))
-    assert len(stations) > 20
-    missing = [
-        (file, name)
-        for _, file, name in stations
-        if not re.search(rf"^ *(def|class) {name}\b", (ROOT / file).read_text(), re.MULTILINE)
-    ]
-    assert not missing
-
-
 def test_no_test_file_needs_shared_vectors_to_be_collected() -> None:
     """A clone without them skips tests; outside of a test nothing can be skipped."""
     asking = {
