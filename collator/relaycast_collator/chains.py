@@ -44,7 +44,7 @@ from relaycast_pallets.subscriber.set_up import ensure_callbacks_fit, ensure_val
 from relaycast_pallets.subscriber.subscription import SubscriptionHandler
 from relaycast_trie import blake2_256
 from relaycast_trie.engine import Engine
-from relaycast_trie.garbage import uncollected
+from relaycast_trie.gc_policy import uncollected
 from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.checkpoint import VERSION, CheckpointRefused, refusing
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits

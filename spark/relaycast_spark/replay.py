@@ -19,7 +19,7 @@ from relaycast_spark.exceptions import SpineDiverged
 from relaycast_spark.tables import REPLAYED, Row, given_of, row_of, violation_row
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.engine import Engine, warm_up_for
-from relaycast_trie.garbage import uncollected
+from relaycast_trie.gc_policy import uncollected
 
 ROWS_A_BATCH = 32
 """Relay blocks that a worker holds as rows before it hands them on."""

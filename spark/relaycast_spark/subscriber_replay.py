@@ -35,7 +35,7 @@ from relaycast_spark.exceptions import GapRefused
 from relaycast_spark.tables import BYTES, FLAG, NUMBER, TEXT, WANTED, Row, list_of
 from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import RelaycastError
-from relaycast_trie.garbage import uncollected
+from relaycast_trie.gc_policy import uncollected
 from relaycast_xcm import ParaId, Weight, WeightMeter
 
 INHERENTS = pa.schema(

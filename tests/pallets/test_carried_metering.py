@@ -14,7 +14,7 @@ from relaycast_pallets.subscriber.counted_nodes import CountedNodes
 from relaycast_pallets.subscriber.node_cache import marked_placements
 from relaycast_pallets.subscriber.policies import EveryRead, EverythingCarried
 from relaycast_pallets.subscriber.publisher_walk import SubscribedPaths
-from relaycast_trie.plain.witness import witness
+from relaycast_trie.plain.trie_update import witness
 from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
 
 CARRIED = Policies(metering=EverythingCarried())

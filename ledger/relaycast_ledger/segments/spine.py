@@ -28,7 +28,7 @@ from relaycast_pallets.subscriber.processing_result import ProofProcessingResult
 from relaycast_pallets.subscriber.proof_processing import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.tracked_proof import TrustedProof
 from relaycast_trie import MemoryDB, StorageProof
-from relaycast_trie.garbage import uncollected
+from relaycast_trie.gc_policy import uncollected
 from relaycast_xcm import ParaId
 
 ROOTS_KEPT = 8

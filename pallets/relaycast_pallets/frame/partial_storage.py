@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterator
 from relaycast_pallets.frame.storage import Journal, Storage
 from relaycast_trie.exceptions import MissingNode
 from relaycast_trie.nibbles import from_nibbles, to_nibbles
-from relaycast_trie.plain.gaps import NO_GAPS, Gaps
-from relaycast_trie.plain.partial_trie import PartialTrie
+from relaycast_trie.plain.partial_trie import NO_GAPS, Gaps, PartialTrie
 
 
 class PartialStorage(Storage):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from sortedcontainers import SortedList
 
-from relaycast_trie.plain.gaps import NO_GAPS, Gaps
+from relaycast_trie.plain.partial_trie import NO_GAPS, Gaps
 
 Values = dict[bytes, bytes | None]
 """Values by key; ``None`` where there is none."""
