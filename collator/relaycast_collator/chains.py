@@ -42,7 +42,7 @@ from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscriptionHandler, ensure_hears
 from relaycast_trie import blake2_256
 from relaycast_trie.engine import Engine
-from relaycast_trie.garbage import uncollected
+from relaycast_trie.gc_policy import uncollected
 from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Count, Dump, DumpRow, Version, refusing
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits

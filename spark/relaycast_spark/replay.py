@@ -23,7 +23,7 @@ from relaycast_spark.exceptions import SpineDiverged
 from relaycast_trie import StorageProof, blake2_256
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.engine import Engine, warm_up_for
-from relaycast_trie.garbage import uncollected
+from relaycast_trie.gc_policy import uncollected
 from relaycast_xcm import ParaId
 
 Row = dict[str, Any]

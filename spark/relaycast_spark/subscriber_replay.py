@@ -33,7 +33,7 @@ from relaycast_spark.exceptions import GapRefused
 from relaycast_spark.replay import BYTES, FLAG, NUMBER, TEXT, WANTED, Row, list_of
 from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import RelaycastError
-from relaycast_trie.garbage import uncollected
+from relaycast_trie.gc_policy import uncollected
 from relaycast_xcm import ParaId, Weight, WeightMeter
 from relaycast_xcm.checkpoint import decoded, encoded
 

@@ -14,7 +14,7 @@ from relaycast_pallets.subscriber.node_cache import marked_placements
 from relaycast_pallets.subscriber.policies import EveryRead
 from relaycast_pallets.subscriber.subscription import SubscribedPaths
 from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState, RefCountedNodes
-from relaycast_trie.plain.witness import witness
+from relaycast_trie.plain.trie_update import witness
 from relaycast_xcm.primitives import ROCKS_DB, ParaId, Weight
 
 CARRIED = Policies(metering=MeterOwnState())

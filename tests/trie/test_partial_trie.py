@@ -12,8 +12,7 @@ from relaycast_trie.exceptions import TooManyNodes
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node_codec import encode_branch, encode_leaf
 from relaycast_trie.plain import partial_trie
-from relaycast_trie.plain.gaps import NO_GAPS, Gaps
-from relaycast_trie.plain.partial_trie import StateWitness, explore
+from relaycast_trie.plain.partial_trie import NO_GAPS, Gaps, StateWitness, explore
 
 KEYS = st.binary(max_size=4).map(lambda data: bytes(byte & 0x11 for byte in data))
 PAIRS = st.dictionaries(KEYS, st.sampled_from([0, 1, 31, 32, 33, 60]).map(bytes) | st.binary(max_size=50), max_size=30)

@@ -8,7 +8,7 @@ from relaycast_pallets.frame.state import State
 from relaycast_trie import MemoryDB, MissingNode, RootMismatch, StateVersion
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.exceptions import RelaycastError
-from relaycast_trie.plain.recorder import Recorder
+from relaycast_trie.plain.trie_db import Recorder
 from relaycast_trie.scale import encode_bytes
 from relaycast_wasm import OverlayedChanges, StateBacking
 from relaycast_wasm.overlay import Name

@@ -40,10 +40,9 @@ from relaycast_trie.node import Branch, Empty, HashedValue, Leaf, Node
 from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion, decode_node, encode_node
 from relaycast_trie.plain.build import build_database
 from relaycast_trie.plain.memory_db import MemoryDB, NodeSource, PruningJournal
-from relaycast_trie.plain.recorder import Recorder
-from relaycast_trie.plain.trie_db import TrieDB
+from relaycast_trie.plain.trie_db import Recorder, TrieDB
 from relaycast_trie.plain.trie_db_mut import TrieDBMut
-from relaycast_trie.plain.witness import witness
+from relaycast_trie.plain.trie_update import witness
 from relaycast_trie.proofs.compact_proof import CompactProof
 from relaycast_trie.proofs.statement_proof import generate_proof, verify_proof
 from relaycast_trie.proofs.storage_proof import StorageProof, VerifiedProof, verify_nodes

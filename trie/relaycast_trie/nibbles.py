@@ -8,6 +8,9 @@ from collections.abc import Sequence
 _VALUES = bytes(int(chr(code), 16) if chr(code) in "0123456789abcdef" else 0 for code in range(256))
 _DIGITS = bytes(ord("0123456789abcdef"[value & 15]) for value in range(256))
 
+NIBBLES = tuple(bytes([nibble]) for nibble in range(16))
+"""Each path of one nibble."""
+
 Prefix = tuple[bytes, int | None]
 """A path as trie-db hands it to a database: whole bytes, then an odd nibble in the high half of a byte, or ``None``."""
 

@@ -14,7 +14,7 @@ from relaycast_collator.chains import ChainsDump
 from relaycast_ledger.ledger import LedgerDump
 from relaycast_ledger.segments.simulated import Simulated
 from relaycast_trie import blake2_256
-from relaycast_trie.garbage import uncollected
+from relaycast_trie.gc_policy import uncollected
 from relaycast_xcm.checkpoint import CheckpointRefused, Dump, decoded, encoded
 
 CODEC = "zstd"

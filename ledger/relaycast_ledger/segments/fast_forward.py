@@ -32,7 +32,7 @@ from relaycast_pallets.subscriber.pallet import ProcessingMode, process_proof
 from relaycast_pallets.subscriber.proof_pass import TrustedProof
 from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_trie import MemoryDB, StorageProof
-from relaycast_trie.garbage import uncollected
+from relaycast_trie.gc_policy import uncollected
 from relaycast_xcm import ParaId
 
 ROOTS_KEPT = 8

@@ -13,7 +13,7 @@ from heapq import merge
 from sortedcontainers import SortedSet
 
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
-from relaycast_trie.plain.gaps import NO_GAPS, Gaps
+from relaycast_trie.plain.partial_trie import NO_GAPS, Gaps
 
 Values = Mapping[bytes, bytes | None]
 

@@ -17,9 +17,8 @@ from relaycast_trie.exceptions import MissingNode, RootMismatch
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import from_nibbles, to_nibbles
 from relaycast_trie.node_codec import StateVersion
-from relaycast_trie.plain.gaps import NO_GAPS, Gaps
 from relaycast_trie.plain.memory_db import MemoryDB
-from relaycast_trie.plain.partial_trie import PartialTrie, StateWitness, explore
+from relaycast_trie.plain.partial_trie import NO_GAPS, Gaps, PartialTrie, StateWitness, explore
 from relaycast_trie.plain.trie_db import NodeRecorder
 from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_xcm.checkpoint import CheckpointRefused, refusing

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from sortedcontainers import SortedList
 
-from relaycast_trie.plain.gaps import NO_GAPS, Gaps
+from relaycast_trie.plain.partial_trie import NO_GAPS, Gaps
 
 Values = dict[bytes, bytes | None]
 """Values by key; ``None`` where there is none."""

@@ -27,8 +27,7 @@ from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
 from relaycast_trie.plain.build import build_trie
 from relaycast_trie.plain.memory_db import MemoryDB
 from relaycast_trie.plain.trie_db import NodeRecorder
-from relaycast_trie.plain.trie_update import update_trie
-from relaycast_trie.plain.witness import record_witness
+from relaycast_trie.plain.trie_update import record_witness, update_trie
 from relaycast_trie.proofs.storage_proof import StorageProof
 
 PLAIN_US_A_TRIE, PLAIN_US_A_KEY = 15, 25

@@ -42,7 +42,7 @@ from relaycast_trie.engine import (
     kernels_are_compiled,
     measured_compile_seconds,
 )
-from relaycast_trie.garbage import uncollected
+from relaycast_trie.gc_policy import uncollected
 from relaycast_trie.kernels.compiling import JIT
 from relaycast_trie.kernels.disk_cache import ANNOUNCER, CHECKED, folder
 from relaycast_trie.kernels.memory import MASKED

@@ -1,4 +1,4 @@
-"""Reading a trie out of a database of nodes, or out of a proof.
+"""Reading a trie out of a database of nodes, or out of a proof, and recording which nodes and values a read touched.
 
 A read follows one path from the root. A node it needs and does not find is a ``MissingNode``, one whose bytes make no
 sense an ``InvalidNode``. A wrong value is never returned, as long as the database finds only what has the hash.
@@ -24,6 +24,24 @@ class NodeRecorder(Protocol):
     """Anything that wants to know what a read touches."""
 
     def record(self, node_hash: bytes, data: bytes, /) -> None: ...
+
+
+class Recorder:
+    """Collects every node that was found by its hash, and every external value (sp-trie ``Recorder``).
+
+    Inline nodes come with their parent.
+    """
+
+    __slots__ = ("nodes",)
+
+    def __init__(self) -> None:
+        self.nodes: dict[bytes, bytes] = {}
+
+    def record(self, node_hash: bytes, data: bytes, /) -> None:
+        self.nodes[node_hash] = data
+
+    def __repr__(self) -> str:
+        return f"<Recorder {len(self.nodes)} nodes, {sum(map(len, self.nodes.values()))} bytes>"
 
 
 class TrieDB:

@@ -9,12 +9,10 @@ from collections import Counter
 
 from relaycast_trie.exceptions import CodecError, InvalidNode, MissingNode, RootMismatch
 from relaycast_trie.hasher import HASH_LENGTH
-from relaycast_trie.nibbles import shared_length, to_nibbles
+from relaycast_trie.nibbles import NIBBLES, shared_length, to_nibbles
 from relaycast_trie.node import CHILDREN, Branch, Empty, HashedValue, Value
 from relaycast_trie.node_codec import StateVersion, decode_known_node, encode_branch, encode_leaf
 from relaycast_trie.plain.memory_db import MemoryDB, PruningJournal
-
-_NIBBLES = [bytes([nibble]) for nibble in range(CHILDREN)]
 
 
 class _NewValue:
@@ -207,7 +205,7 @@ class TrieDBMut:
             if node.children is not None:
                 below = path + node.partial
                 stack += [
-                    (child, below + _NIBBLES[index])
+                    (child, below + NIBBLES[index])
                     for index, child in enumerate(node.children)
                     if type(child) is _MutableNode and child.reference is None
                 ]

@@ -2,8 +2,9 @@
 
 Law: what a recorder learns is what inserting and removing the keys one after another reads, in the order of the keys. A
 removal that leaves a branch with one child reads that child, even where a later key brings the branch back. So it is
-what a block must carry of its own state (``witness``). Without a recorder nothing is read that the new root can do
-without: a trie with gaps can be changed wherever its new root is known.
+what a block must carry of its own state: the nodes that its reads and its changes touch, which Cumulus calls the
+storage proof of a block (``witness``). Without a recorder nothing is read that the new root can do without: a trie with
+gaps can be changed wherever its new root is known.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,8 +14,8 @@ from typing import cast
 from msgspec import Struct, field
 
 from relaycast_trie.exceptions import CodecError, InvalidNode, MissingNode, RootMismatch
-from relaycast_trie.hasher import HASH_LENGTH
-from relaycast_trie.nibbles import all_to_nibbles, shared_length
+from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH
+from relaycast_trie.nibbles import NIBBLES, all_to_nibbles, shared_length
 from relaycast_trie.node import CHILDREN, NO_CHILDREN, Branch, Empty, HashedValue, Leaf, Node, Value
 from relaycast_trie.node_codec import (
     EMPTY_NODE,
@@ -25,10 +26,10 @@ from relaycast_trie.node_codec import (
     encode_leaf,
 )
 from relaycast_trie.paths import under, ways
-from relaycast_trie.plain.memory_db import MemoryDB
-from relaycast_trie.plain.trie_db import NodeRecorder
+from relaycast_trie.plain.memory_db import MemoryDB, NodeSource
+from relaycast_trie.plain.trie_db import NodeRecorder, Recorder, TrieDB
 from relaycast_trie.plain.trie_db_mut import TrieDBMut
-from relaycast_trie.plain.witness import Overlay, record_witness
+from relaycast_trie.proofs.storage_proof import StorageProof
 
 LONGEST_KEY = 128
 """Bytes of a key up to which a walk is one of calls: every nibble may be a level of the trie, which takes two."""
@@ -74,9 +75,6 @@ def update_trie(
             record_witness(db, root, reads, in_order, recorder, seeks=seeks, state_version=version)
         return _one_by_one(db, root, in_order, version)
     return _Walk(db, keys, changes, reads, version, recorder).update(root)
-
-
-_NIBBLES = [bytes([nibble]) for nibble in range(CHILDREN)]
 
 
 class _Fresh:
@@ -210,7 +208,7 @@ class _Walk:
         if live <= 1 and new.value is None:
             only = next((index for index, child in enumerate(children) if child is not None), None)
             self._drop(before[index] for index in {*changed, only} if index is not None)
-            return None if only is None else self._moved(children[only], new.path + _NIBBLES[only])
+            return None if only is None else self._moved(children[only], new.path + NIBBLES[only])
         for index in changed:
             child = children[index]
             if isinstance(child, _Fresh):
@@ -236,7 +234,7 @@ class _Walk:
             return
         for index, child in enumerate(children):
             if isinstance(child, bytes):
-                self._load(child, path + _NIBBLES[index])
+                self._load(child, path + NIBBLES[index])
 
     def _added(self, low: int, high: int) -> list[_Fresh]:
         """Return a leaf for each of the keys that is written, none of which is there."""
@@ -369,3 +367,73 @@ def _one_by_one(
     inserted, removed = trie.journal.inserted, trie.journal.removed
     hashes, nodes = [node_hash for _, node_hash, _ in inserted], [data for _, _, data in inserted]
     return TrieUpdate(trie.root, hashes, nodes, [node_hash for _, node_hash in removed])
+
+
+def witness(
+    db: NodeSource,
+    root: bytes,
+    reads: Iterable[bytes],
+    changes: Mapping[bytes, bytes | None],
+    *,
+    state_version: StateVersion = StateVersion.V1,
+) -> StorageProof:
+    """Return the nodes below ``root`` that reading ``reads`` and then writing ``changes`` (``None`` removes) touch.
+
+    ``db`` is left as it is. Raises what ``TrieDB`` raises where nodes are missing.
+    """
+    recorder = Recorder()
+    record_witness(db, root, reads, changes, recorder, state_version=state_version)
+    return StorageProof(recorder.nodes.values())
+
+
+def record_witness(
+    db: NodeSource,
+    root: bytes,
+    reads: Iterable[bytes],
+    changes: Mapping[bytes, bytes | None],
+    recorder: NodeRecorder,
+    *,
+    seeks: Iterable[bytes] = (),
+    state_version: StateVersion = StateVersion.V1,
+) -> None:
+    """Record the nodes that ``witness`` returns; nothing is hashed but what removals move.
+
+    Keys of ``seeks`` are looked for without their values.
+    """
+    TrieDB(db, root, recorder=recorder).get_many(reads)
+    paths = _Paths(db, root, recorder=recorder)
+    held = paths.get_many({**changes, **dict.fromkeys(seeks)})
+    if all(held[key] is None for key, value in changes.items() if value is None):
+        return
+    changed = TrieDBMut(Overlay(db, recorder), root, state_version=state_version)
+    for key, value in changes.items():
+        if value is None:
+            changed.remove(key)
+        else:
+            changed.insert(key, value)
+
+
+class _Paths(TrieDB):
+    """Finds which keys there are without reading what stands outside of their nodes: writing over it does not."""
+
+    __slots__ = ()
+
+    def fetch_value(self, value: Value, path: bytes) -> bytes:  # noqa: ARG002
+        return b""
+
+
+class Overlay(MemoryDB):
+    """Reads from ``below``, and tells the ``recorder`` what; what is written stays here."""
+
+    __slots__ = ("_below", "_recorder")
+
+    def __init__(self, below: NodeSource, recorder: NodeRecorder | None = None) -> None:
+        super().__init__(hasher=below.hasher if isinstance(below, MemoryDB) else BLAKE2B_256)
+        self._below = below
+        self._recorder = recorder
+
+    def get(self, node_hash: bytes, /) -> bytes | None:
+        found = self._below.get(node_hash)
+        if found is not None and self._recorder is not None:
+            self._recorder.record(node_hash, found)
+        return found

@@ -35,7 +35,7 @@ from relaycast_trie.exceptions import (
     TooManyNodes,
 )
 from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH, Hasher
-from relaycast_trie.nibbles import from_nibbles, to_nibbles
+from relaycast_trie.nibbles import NIBBLES, from_nibbles, to_nibbles
 from relaycast_trie.node import EMPTY, Branch, Empty, HashedValue, Leaf, Node, Value
 from relaycast_trie.node_codec import (
     EMPTY_NODE,
@@ -175,7 +175,7 @@ def _child_roots(nodes: Mapping[bytes, bytes], root: bytes, hasher: Hasher, *, m
         if node.value is not None:
             roots.append(_child_root(node.value, reference, full))
         if isinstance(node, Branch):
-            ways = [(digit, child) for digit, child in zip(_DIGITS, node.children, strict=True) if child is not None]
+            ways = [(digit, child) for digit, child in zip(NIBBLES, node.children, strict=True) if child is not None]
             stack += [(full.longer(digit), child) for digit, child in reversed(ways)]
     return roots
 
@@ -197,9 +197,6 @@ class _Path(NamedTuple):
             parts.append(path.part)
             path = path.above
         return b"".join(reversed(parts))
-
-
-_DIGITS = tuple(bytes([digit]) for digit in range(16))
 
 
 def _at_child_path(load: Callable[[bytes], Node], root: bytes) -> tuple[bytes, bytes | None]:

@@ -36,8 +36,7 @@ from relaycast_trie.engine import (
 from relaycast_trie.exceptions import DuplicateNode, InvalidChildRoot, ProofError, UnusedNodes
 from relaycast_trie.hasher import BLAKE2B_256, HASH_LENGTH, Hasher
 from relaycast_trie.plain.memory_db import NodeSource
-from relaycast_trie.plain.recorder import Recorder
-from relaycast_trie.plain.trie_db import TrieDB
+from relaycast_trie.plain.trie_db import Recorder, TrieDB
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_vec
 
 Values = dict[bytes, bytes | None]

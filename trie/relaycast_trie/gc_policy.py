@@ -1,4 +1,4 @@
-"""The cyclic garbage collector, out of the way of long stretches of work over large, lasting states.
+"""When the cyclic garbage collector is off: in long stretches of work over large, lasting states.
 
 Nothing in a block's work is a cycle that reference counts would not free; looking for some takes a fifth of the time.
 The compiler of kernels keeps nearly all that it makes; there it is a twelfth.
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Let no collection happen for a while; what it would have found is found by the next."""
+    """Suspend collections; the next one finds what these would have found."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
