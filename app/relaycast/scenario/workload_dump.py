@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from relaycast_ledger.segments.simulated import PublisherCount
 from relaycast_xcm.checkpoint import U32, Count, Dump, DumpRow, Hash, Version
 from relaycast_xcm.instructions import MAX_PUBLISH_VALUE_BYTES
 
@@ -21,16 +22,6 @@ class NetworkDump(DumpRow, frozen=True):
 
     registered: list[U32]
     feeds: list[FeedDump]
-
-
-class SendingsDump(DumpRow, frozen=True):
-    """What one publisher sent, and what the relay chain took of it."""
-
-    para_id: U32
-    sent: Count
-    published: Count
-    refused: Count
-    value_bytes: Count
 
 
 class RecordedDump(DumpRow, frozen=True):
@@ -55,5 +46,5 @@ class WorkloadDump(Dump, frozen=True):
 
     version: Version
     network: NetworkDump
-    sendings: list[SendingsDump]
+    sendings: list[PublisherCount]
     playback: PlaybackDump | None

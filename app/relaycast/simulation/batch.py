@@ -14,6 +14,7 @@ from relaycast.simulation.sources import Sources
 from relaycast_collator import ChainSimulator
 from relaycast_ledger import Ledger
 from relaycast_ledger.event_lines import EventLines
+from relaycast_ledger.record_fields import merge_in
 from relaycast_ledger.records import VIOLATIONS_KEPT
 from relaycast_ledger.run_part import PartInTheMaking, RunPart, add_part
 from relaycast_ledger.run_tables import RunTables
@@ -110,11 +111,7 @@ class BatchSimulation:
                 add_part(part, self.simulation.tally, tables)
                 untold.clear()
             for count in row["publishers"]:
-                it = self.simulation.published[count["para_id"]]
-                it.sent += count["sent"]
-                it.published += count["published"]
-                it.refused += count["refused"]
-                it.value_bytes += count["value_bytes"]
+                merge_in(self.simulation.published[count["para_id"]], PublisherCount(**count))
             checks = self.ledger.invariants
             checks.checked += row["checked"]
             checks.violated += row["violated"]
@@ -124,10 +121,9 @@ class BatchSimulation:
             raise CheckpointRefused(f"a part of the run: nothing is told of block {min(untold)}")
 
     def _take_counts(self) -> list[PublisherCount]:
-        counts = []
-        for para_id, it in self.simulation.published.items():
-            counts.append(PublisherCount(para_id, it.sent, it.published, it.refused, it.value_bytes))
-            it.sent = it.published = it.refused = it.value_bytes = 0
+        published = self.simulation.published
+        counts = list(published.values())
+        published.update({para_id: PublisherCount(para_id) for para_id in published})
         return counts
 
 

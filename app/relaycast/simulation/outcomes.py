@@ -10,7 +10,6 @@ import msgspec
 from relaycast.predict.closed_forms import value_sizes
 from relaycast.scenario.scenario import ParachainTable, RelayChainTable
 from relaycast.simulation.guest_sources import loaded
-from relaycast.simulation.sendings import Sendings
 from relaycast.simulation.sources import Sources
 from relaycast_collator.relay_chain import RelayChain
 from relaycast_ledger.outcome import (
@@ -23,6 +22,7 @@ from relaycast_ledger.outcome import (
 )
 from relaycast_ledger.record_fields import taken
 from relaycast_ledger.run_statistics import SubscriberStatistics
+from relaycast_ledger.segments.simulated import PublisherCount
 from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.subscriber.config import budget_for_any_key
 from relaycast_pallets.subscriber.pallet import Subscriber
@@ -36,17 +36,17 @@ MODELLED_GENESIS = "modelled"
 
 
 def publisher_outcome(
-    chain: ParachainTable, sendings: Sendings, *, keys: int, spent_planck: int | msgspec.UnsetType
+    chain: ParachainTable, counts: PublisherCount, *, keys: int, spent_planck: int | msgspec.UnsetType
 ) -> PublisherOutcome:
     """Return what a publisher of ``keys`` sent, and what became of it."""
     return PublisherOutcome(
         para_id=chain.id,
         name=chain.name,
         keys=keys,
-        sent=sendings.sent,
-        published=sendings.published,
-        refused_messages=sendings.refused,
-        value_bytes=sendings.value_bytes,
+        sent=counts.sent,
+        published=counts.published,
+        refused_messages=counts.refused,
+        value_bytes=counts.value_bytes,
         sizes=[] if chain.publish is None else value_sizes(chain.publish.value_bytes),
         spent_planck=spent_planck,
     )

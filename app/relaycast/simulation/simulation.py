@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from relaycast.network import Network
 from relaycast.predict.run import with_formulas
@@ -33,7 +34,7 @@ from relaycast.simulation.outcomes import (
     relay_outcome,
     subscriber_outcome,
 )
-from relaycast.simulation.sendings import Sendings, count_block
+from relaycast.simulation.sendings import count_block
 from relaycast.simulation.sources import Sources
 from relaycast.simulation.upgrade_schedule import schedule_upgrades, upgrade_outcomes
 from relaycast.simulation.wanted_feeds import WantedFeeds
@@ -48,6 +49,7 @@ from relaycast_ledger.outcome import (
     SubscriberOutcome,
 )
 from relaycast_ledger.run_statistics import RunStatistics
+from relaycast_ledger.segments.simulated import PublisherCount
 from relaycast_pallets.parachain_system.inbound_messages import ChannelMissing
 from relaycast_pallets.parachain_system.relay_budget import message_free_bytes
 from relaycast_trie import CodecError
@@ -91,7 +93,7 @@ class Simulation:
     scenario: Scenario
     network: Network
     tally: RunStatistics = field(default_factory=RunStatistics)
-    published: dict[int, Sendings] = field(default_factory=dict)
+    published: dict[int, PublisherCount] = field(default_factory=dict)
     sources: Sources = field(default_factory=Sources)
     playback: "Playback | None" = None
     """Recorded publications, where the scenario has some."""
@@ -140,7 +142,7 @@ class Simulation:
                 payment = None if chain.publish is None else chain.publish.payment
                 if isinstance(payment, Payment):
                     publisher.account.fund(payment.balance)
-                simulation.published[chain.id] = Sendings()
+                simulation.published[chain.id] = PublisherCount(chain.id)
         if sources.relay_code is not None:
             from relaycast.simulation.guests import run_relay_chain  # noqa: PLC0415 - needs the extra wasm
 
@@ -270,7 +272,7 @@ class Simulation:
         return WorkloadDump(
             version=VERSION,
             network=self.network.dump(),
-            sendings=[it.dump(para_id) for para_id, it in self.published.items()],
+            sendings=list(map(replace, self.published.values())),
             playback=None if self.playback is None else self.playback.dump(),
         )
 
@@ -280,7 +282,7 @@ class Simulation:
         if given != list(self.published) or (dump.playback is None) != (self.playback is None):
             raise CheckpointRefused(f"the workload: got the publishers {given}, expected {list(self.published)}")
         self.network.load(dump.network)
-        self.published = {it.para_id: Sendings.of_dump(it) for it in dump.sendings}
+        self.published = {it.para_id: replace(it) for it in dump.sendings}
         if self.playback is not None and dump.playback is not None:
             self.playback.load(dump.playback)
 

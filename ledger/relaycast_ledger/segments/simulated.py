@@ -1,14 +1,18 @@
 """What a run in segments asks of a simulation, and what it reports to whoever draws its progress."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from msgspec import Struct
 
 from relaycast_collator import ChainSimulator
 from relaycast_ledger.ledger import Ledger
+from relaycast_ledger.record_fields import Total
 from relaycast_ledger.records import BlockRecord
 from relaycast_trie.engine import Engine
+from relaycast_xcm.checkpoint import U32, Count
+
+CountSum = Annotated[Count, Total()]
 
 
 class Progress(Protocol):
@@ -29,14 +33,14 @@ class Unseen:
         """Show nothing."""
 
 
-class PublisherCount(Struct, frozen=True):
-    """What one relay block took of one publisher."""
+class PublisherCount(Struct, array_like=True, forbid_unknown_fields=True):
+    """Numbers of a publisher's publications, and the bytes of their values; ``refused`` counts messages."""
 
-    para_id: int
-    sent: int
-    published: int
-    refused: int
-    value_bytes: int
+    para_id: U32
+    sent: CountSum = 0
+    published: CountSum = 0
+    refused: CountSum = 0
+    value_bytes: CountSum = 0
 
 
 class Advanced(Struct, frozen=True):

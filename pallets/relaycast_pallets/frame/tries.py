@@ -39,7 +39,7 @@ ARRAY_US_A_SEAL, ARRAY_US_A_KEY = 38, 3
 LOAD_US = 1_500_000
 """What loading the kernels takes, where this process has not done it."""
 
-COMPILE_US = 45_000_000
+COMPILE_US = 30_000_000
 """What compiling them takes before that, where no earlier run has done it: CPU time, and more on a busy machine."""
 
 PLAIN_LOAD_US_A_KEY, ARRAY_LOAD_US_A_KEY = 6, 2
