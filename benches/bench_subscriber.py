@@ -43,7 +43,7 @@ from relaycast_pallets.frame.well_known_keys import (  # noqa: E402
     hrmp_egress_channel_index,
     hrmp_ingress_channel_index,
 )
-from relaycast_pallets.messaging.inbound_message import encode_para_ids  # noqa: E402
+from relaycast_pallets.messaging.inbound_message import PARA_IDS  # noqa: E402
 from relaycast_trie import StorageProof, blake2_256  # noqa: E402
 from relaycast_xcm.primitives import ParaId, Weight  # noqa: E402
 
@@ -79,7 +79,7 @@ class Bench:
         top = {blake2_256(b"top%d" % number): bytes(64) for number in range(options.top)}
         top |= {key: bytes(40) for key in static_relay_keys(PARA)}
         channels = (hrmp_ingress_channel_index(PARA), hrmp_egress_channel_index(PARA))
-        top |= dict.fromkeys(channels, encode_para_ids(())) | {dmq_mqc_head(PARA): bytes(32)}
+        top |= dict.fromkeys(channels, PARA_IDS.encode(())) | {dmq_mqc_head(PARA): bytes(32)}
         self.relay = State(top, window=2)
         self.state = State(window=1)
         self.system = System(self.state)

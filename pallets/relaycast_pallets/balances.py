@@ -31,9 +31,10 @@ from relaycast_pallets.frame.typed_storage import (
     StorageCodec,
     StorageMap,
     StorageValue,
+    read_all,
 )
 from relaycast_pallets.frame.weights import CallWeight, Term, WeightTable
-from relaycast_trie.scale import ScaleReader, encode_u128, encode_vec
+from relaycast_trie.scale import encode_u128, encode_vec
 from relaycast_xcm.primitives import ROCKS_DB, U128_MAX, AccountId, Balance, Compact128, Lookup, Rust, Weight
 
 
@@ -216,10 +217,7 @@ def _encode_holds(holds: Mapping[bytes, int]) -> bytes:
 
 
 def _decode_holds(data: bytes) -> dict[bytes, int]:
-    reader = ScaleReader(data)
-    holds = {reader.take(2): reader.u128() for _ in range(reader.length(18))}
-    reader.done()
-    return holds
+    return read_all(data, lambda reader: {reader.take(2): reader.u128() for _ in range(reader.length(18))})
 
 
 class Balances:

@@ -24,6 +24,7 @@ from relaycast_pallets.frame.system import (
     StorageMap,
     StorageValue,
 )
+from relaycast_pallets.frame.typed_storage import read_all
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_compact, encode_u32, encode_u128, length_prefix
@@ -60,10 +61,7 @@ class PublishedEntry(Struct, frozen=True):
         if prefix is not None and data.startswith(prefix):
             numbers = int.from_bytes(data[-8:], "little")
             return cls(data[len(prefix) : -8], numbers & U32_MAX, numbers >> 32)
-        reader = ScaleReader(data)
-        entry = cls(reader.bytes_(), reader.u32(), reader.u32())
-        reader.done()
-        return entry
+        return read_all(data, lambda reader: cls(reader.bytes_(), reader.u32(), reader.u32()))
 
     def expires_at(self) -> BlockNumber | None:
         """Return the first relay block at which the entry is expired, ``None`` when it never is."""
@@ -194,10 +192,7 @@ class PublisherInfo(Struct, frozen=True):
 
     @classmethod
     def decode(cls, data: bytes) -> "PublisherInfo":
-        reader = ScaleReader(data)
-        info = cls(reader.take(32), reader.u128())
-        reader.done()
-        return info
+        return read_all(data, lambda reader: cls(reader.take(32), reader.u128()))
 
 
 def _encode_ttl(entry: TtlEntry) -> bytes:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from relaycast_pallets.frame.state import State
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import blake2_128_concat, blake2_256, twox_64_concat, twox_128
+from relaycast_trie.scale import ScaleReader
 from relaycast_xcm.primitives import ParaId
 
 T = TypeVar("T")
@@ -32,8 +33,21 @@ class StorageCodec(Generic[T]):
     size: int | None = None
     """Bytes of every encoded value, ``None`` when they differ."""
 
+    @classmethod
+    def reading(cls, name: str, encode: Callable[[T], bytes], read: Callable[[ScaleReader], T]) -> "StorageCodec[T]":
+        """Return a codec that decodes by reading all of the bytes."""
+        return cls(name, encode, lambda data: read_all(data, read))
+
     def __repr__(self) -> str:
         return f"StorageCodec({self.name})"
+
+
+def read_all(data: bytes, read: Callable[[ScaleReader], T]) -> T:
+    """Return what ``read`` makes of all of ``data``; raises ``CodecError``."""
+    reader = ScaleReader(data)
+    found = read(reader)
+    reader.done()
+    return found
 
 
 def _unsigned(bits: int) -> StorageCodec[int]:

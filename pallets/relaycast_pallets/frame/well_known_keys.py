@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
+from relaycast_pallets.frame.typed_storage import read_all
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import twox_64_concat, twox_128
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_vec
@@ -136,10 +137,7 @@ class RelayProofRequest:
     @classmethod
     def decode(cls, data: bytes) -> "RelayProofRequest":
         """Return the request that all of ``data`` encodes; raises ``CodecError``."""
-        reader = ScaleReader(data)
-        keys = tuple(_read_key(reader) for _ in range(reader.length(2)))
-        reader.done()
-        return cls(keys)
+        return read_all(data, lambda reader: cls(tuple(_read_key(reader) for _ in range(reader.length(2)))))
 
     def by_child_trie(self) -> dict[bytes, list[bytes]]:
         """Return the keys wanted of each child trie, each once, in the order of the request."""

@@ -6,7 +6,7 @@ Parachains read the first six fields out of the relay chain's state (polkadot ``
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from relaycast_pallets.frame.typed_storage import StorageCodec
+from relaycast_pallets.frame.typed_storage import StorageCodec, read_all
 from relaycast_pallets.messaging.inbound_message import EMPTY_CHAIN, HASH_BYTES
 from relaycast_trie.scale import ScaleReader, encode_option, encode_u32, encode_u128
 from relaycast_xcm.primitives import H256, Balance, ParaId, u32
@@ -25,10 +25,7 @@ class HrmpChannelId(NamedTuple):
     @classmethod
     def decode(cls, data: bytes) -> "HrmpChannelId":
         """Return the id that all of ``data`` encodes; raises ``CodecError``."""
-        reader = ScaleReader(data)
-        found = cls(ParaId(reader.u32()), ParaId(reader.u32()))
-        reader.done()
-        return found
+        return read_all(data, lambda reader: cls(ParaId(reader.u32()), ParaId(reader.u32())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +61,7 @@ class HrmpChannel:
     @classmethod
     def decode(cls, data: bytes) -> "HrmpChannel":
         """Return the channel that all of ``data`` encodes; raises ``CodecError``."""
-        reader = ScaleReader(data)
-        found = cls(*_read_abridged(reader), reader.u128(), reader.u128())
-        reader.done()
-        return found
+        return read_all(data, lambda reader: cls(*_read_abridged(reader), reader.u128(), reader.u128()))
 
     @classmethod
     def decode_abridged(cls, data: bytes) -> "HrmpChannel":

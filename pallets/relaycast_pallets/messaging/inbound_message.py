@@ -6,12 +6,12 @@ make the same link.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import attrgetter
 
-from relaycast_pallets.frame.typed_storage import StorageCodec
+from relaycast_pallets.frame.typed_storage import StorageCodec, read_all
 from relaycast_trie.hasher import blake2_256
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_u32, encode_vec
 from relaycast_xcm.primitives import BlockNumber, ParaId, u32
@@ -102,10 +102,7 @@ class InboundMessageId:
     @classmethod
     def decode(cls, data: bytes) -> "InboundMessageId":
         """Return the id that all of ``data`` encodes; raises ``CodecError``."""
-        reader = ScaleReader(data)
-        found = cls(reader.u32(), reader.u32())
-        reader.done()
-        return found
+        return read_all(data, lambda reader: cls(reader.u32(), reader.u32()))
 
 
 INBOUND_MESSAGE_ID: StorageCodec[InboundMessageId] = StorageCodec(
@@ -170,10 +167,7 @@ class InboundMessagesData:
     @classmethod
     def decode(cls, data: bytes) -> "InboundMessagesData":
         """Return the messages that all of ``data`` encodes; raises ``CodecError``."""
-        reader = ScaleReader(data)
-        found = cls.read(reader)
-        reader.done()
-        return found
+        return read_all(data, cls.read)
 
     @classmethod
     def read(cls, reader: ScaleReader) -> "InboundMessagesData":
@@ -200,31 +194,21 @@ def _read_abridged(reader: ScaleReader, *, horizontal: bool) -> AbridgedMessages
     return AbridgedMessages(tuple(full), tuple(hashed))
 
 
-def encode_heads(heads: dict[ParaId, bytes]) -> bytes:
-    """Return heads by sender as SCALE ``BTreeMap<ParaId, H256>``."""
+def _encode_heads(heads: dict[ParaId, bytes]) -> bytes:
     return encode_vec(sender.encode() + heads[sender] for sender in sorted(heads))
 
 
-def decode_heads(data: bytes) -> dict[ParaId, bytes]:
-    """Return the heads that all of ``data`` encodes; raises ``CodecError``."""
-    reader = ScaleReader(data)
-    heads = {ParaId(reader.u32()): reader.take(HASH_BYTES) for _ in range(reader.length(4 + HASH_BYTES))}
-    reader.done()
-    return heads
+def _read_heads(reader: ScaleReader) -> dict[ParaId, bytes]:
+    return {ParaId(reader.u32()): reader.take(HASH_BYTES) for _ in range(reader.length(4 + HASH_BYTES))}
 
 
-def encode_para_ids(para_ids: Iterable[ParaId]) -> bytes:
-    """Return ids as SCALE ``Vec<ParaId>``."""
+def _encode_para_ids(para_ids: tuple[ParaId, ...]) -> bytes:
     return encode_vec(para_id.encode() for para_id in para_ids)
 
 
-def decode_para_ids(data: bytes) -> tuple[ParaId, ...]:
-    """Return the ids that all of ``data`` encodes; raises ``CodecError``."""
-    reader = ScaleReader(data)
-    found = tuple(ParaId(reader.u32()) for _ in range(reader.length(4)))
-    reader.done()
-    return found
+def _read_para_ids(reader: ScaleReader) -> tuple[ParaId, ...]:
+    return tuple(ParaId(reader.u32()) for _ in range(reader.length(4)))
 
 
-HEADS_BY_SENDER: StorageCodec[dict[ParaId, bytes]] = StorageCodec("BTreeMap<ParaId, H256>", encode_heads, decode_heads)
-PARA_IDS: StorageCodec[tuple[ParaId, ...]] = StorageCodec("Vec<ParaId>", encode_para_ids, decode_para_ids)
+HEADS_BY_SENDER = StorageCodec.reading("BTreeMap<ParaId, H256>", _encode_heads, _read_heads)
+PARA_IDS = StorageCodec.reading("Vec<ParaId>", _encode_para_ids, _read_para_ids)

@@ -24,12 +24,12 @@ from relaycast_pallets.messaging.inbound_message import (
     EMPTY_CHAIN,
     HEADS_BY_SENDER,
     INBOUND_MESSAGE_ID,
+    PARA_IDS,
     AbridgedMessages,
     HashedMessage,
     InboundMessage,
     InboundMessageId,
     InboundMessagesData,
-    decode_para_ids,
     drop_processed,
     extend,
 )
@@ -94,8 +94,8 @@ def _channel_ids(read: Read, para_id: ParaId) -> tuple[list[HrmpChannelId], list
     ingress_key, egress_key = hrmp_ingress_channel_index(para_id), hrmp_egress_channel_index(para_id)
     values = read([ingress_key, egress_key])
     ingress, egress = values.get(ingress_key), values.get(egress_key)
-    senders = () if ingress is None else decode_para_ids(ingress)
-    recipients = () if egress is None else decode_para_ids(egress)
+    senders = () if ingress is None else PARA_IDS.decode(ingress)
+    recipients = () if egress is None else PARA_IDS.decode(egress)
     return [HrmpChannelId(it, para_id) for it in senders], [HrmpChannelId(para_id, it) for it in recipients]
 
 
