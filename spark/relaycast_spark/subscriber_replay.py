@@ -28,7 +28,7 @@ from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES
 from relaycast_pallets.parachain_system.relay_budget import Abridged, BudgetPolicy, PovUsage, message_free_bytes
 from relaycast_pallets.subscriber.events import PublisherDisabled
 from relaycast_pallets.subscriber.pallet import ProcessingMode, process_proof
-from relaycast_pallets.subscriber.proof_pass import TrustedProof
+from relaycast_pallets.subscriber.proof_pass import TrackedProof
 from relaycast_spark.exceptions import GapRefused
 from relaycast_spark.replay import BYTES, FLAG, NUMBER, TEXT, WANTED, Row, list_of
 from relaycast_trie import StorageProof
@@ -207,7 +207,11 @@ class _Chain:
             found = "no parent_head" if parent is None else f"the header of block {parent.number:,}"
             raise GapRefused(parachain.head.number, number, found, "the header of the block before")
         wanted, parachain.kept.wanted = parachain.kept.wanted, {}
-        empty, meter, subscriber = TrustedProof({}, row["relay_root"]), WeightMeter(Weight.ZERO), parachain.subscriber
+        empty, meter, subscriber = (
+            TrackedProof.trusted({}, row["relay_root"]),
+            WeightMeter(Weight.ZERO),
+            parachain.subscriber,
+        )
         try:
             seed = parachain.head.hash
             result = process_proof(ProcessingMode.PRUNE, empty, empty.relay_root, meter, subscriber, seed=seed)

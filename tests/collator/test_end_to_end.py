@@ -143,7 +143,7 @@ def test_a_thousand_keys_arrive_and_the_cache_is_their_structure() -> None:
     storage = net.parachains[SUBSCRIBER].subscriber.storage
     subscribed = net.relay_chain.prove_child_read(net.relay_chain.head, b"pubsub" + PUBLISHER.encode(), keys(1_200))
     top = net.relay_chain.prove_read(net.relay_chain.head, [b":child_storage:default:pubsub" + PUBLISHER.encode()])
-    assert set(storage.cached_nodes(PUBLISHER).values()) == subscribed.nodes - top.nodes
+    assert set(storage.cache_of(PUBLISHER).all().values()) == subscribed.nodes - top.nodes
     assert net.invariants.ok
 
 

@@ -203,7 +203,7 @@ def test_off_boarding_removes_all_that_a_parachain_published() -> None:
         assert not list(relay.broadcaster.storage.entries(gone))
         assert not relay.state.exists(para_head(gone))
         assert gone not in net.parachains[SUBSCRIBER].subscriber.storage.previous_roots()
-        assert not net.parachains[SUBSCRIBER].subscriber.storage.cached_nodes(gone)
+        assert not net.parachains[SUBSCRIBER].subscriber.storage.cache_of(gone).all()
     assert [info.storage_key[-4:] for info in relay.state.children()] == [OTHER_PUBLISHER.encode()]
     assert deliveries(records) == []
     assert all(record.complete for record in records)

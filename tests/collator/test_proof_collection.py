@@ -183,7 +183,7 @@ def test_deregistering_while_somebody_subscribes_ends_the_publisher_for_him() ->
     net = network(2_000)
     run(net, 4)
     subscriber = net.parachains[ParaId(SUBSCRIBER)].subscriber
-    assert subscriber.storage.cached_nodes(ParaId(2_000))
+    assert subscriber.storage.cache_of(ParaId(2_000)).all()
     manager = Origin.signed(manager_of(ParaId(2_000)))
     relay = net.relay_chain
     declared = relay.broadcaster.config.weight(
@@ -192,7 +192,7 @@ def test_deregistering_while_somebody_subscribes_ends_the_publisher_for_him() ->
     net.call(lambda: relay.broadcaster.deregister_publisher(manager, ParaId(2_000)), declared=declared)
     records = run(net, 3)
     assert all(record.deliveries == () for record in records)
-    assert subscriber.storage.cached_nodes(ParaId(2_000)) == {}
+    assert subscriber.storage.cache_of(ParaId(2_000)).all() == {}
     assert subscriber.storage.previous_roots() == {}
 
 

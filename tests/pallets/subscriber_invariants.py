@@ -94,7 +94,7 @@ def cache_is_exact(world: World) -> None:
         counts = Counter(node_hash for _, node_hash in placed)
         shared = {node_hash: count for node_hash, count in counts.items() if count > 1}
         if not world.subscriber.policies.metering.charges_own_state:
-            assert world.storage.shared_nodes(publisher) == shared
+            assert world.storage.cache_of(publisher).shared() == shared
         assert all(len(path) <= world.deepest_limit for path in paths)
         assert len(cached) <= len(paths) * world.deepest_limit
 

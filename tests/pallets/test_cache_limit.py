@@ -101,7 +101,7 @@ def test_a_limit_above_what_is_kept_changes_nothing(
             world.publish(ALPHA, some, value)
             block = world.block(budget)
             log.append((block.result.reads, block.result.turn, block.calls, world.cached(ALPHA)))
-            log.append(world.storage.shared_nodes(ALPHA))
+            log.append(world.storage.cache_of(ALPHA).shared())
     assert seen[0] == seen[1]
 
 

@@ -217,14 +217,14 @@ def test_keys_with_one_leaf_in_common_are_all_told() -> None:
     world.publish(ALPHA, wanted[:2], bytes(40))
     world.publish(ALPHA, wanted[2:], bytes(41))
     assert len(world.block().calls) == 4
-    assert list(world.storage.shared_nodes(ALPHA).values()) == [2, 2]
+    assert list(world.storage.cache_of(ALPHA).shared().values()) == [2, 2]
     for wrote in (wanted[2], wanted[3]):
         child = world.entry(ALPHA, wanted[0])
         assert child is not None
         world.relay.child(world.relay.children()[0]).put(wrote, child)
         assert world.block().called == [(ALPHA, wrote)]
         cache_is_exact(world)
-    assert list(world.storage.shared_nodes(ALPHA).values()) == [4]
+    assert list(world.storage.cache_of(ALPHA).shared().values()) == [4]
 
 
 def test_a_key_that_nobody_can_afford_stops_its_publisher_and_the_chain_goes_on() -> None:

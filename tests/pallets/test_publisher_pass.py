@@ -218,7 +218,7 @@ def test_a_node_that_grows_too_long_to_be_kept_goes_and_is_not_counted() -> None
     world.publish(ALPHA, keys(300)[-1:], bytes(40))
     world.block()
     assert world.cached(ALPHA).keys() == before - {root}
-    assert world.storage.shared_nodes(ALPHA) == {}
+    assert world.storage.cache_of(ALPHA).shared() == {}
 
 
 # Nodes inside their parents, and nodes that two publishers have.

@@ -192,9 +192,9 @@ def test_a_subscriber_shows_what_it_follows() -> None:
 def test_what_reads_weigh_follows_the_policies_and_constants() -> None:
     subscriber, proof = World().subscriber, TrackedProof([], bytes(32))
     subscriber.policies = Policies(metering=ValuesOnly())
-    assert subscriber.paid_reads(proof, meter()).charges.node[100] == Weight.ZERO
+    assert subscriber.paid_reads(proof, meter()).charges.node(100) == Weight.ZERO
     subscriber.config = replace(MOCK, db_weight=ZERO_DB)
-    assert subscriber.paid_reads(proof, meter()).charges.value[100] == Weight(0, 100)
+    assert subscriber.paid_reads(proof, meter()).charges.value(100) == Weight(0, 100)
 
 
 def test_what_is_asked_for_is_worked_out_anew_only_where_it_changes() -> None:
@@ -294,11 +294,11 @@ def test_counts_of_shared_nodes_stay_until_they_move() -> None:
     world.publish(ALPHA, [first, second], bytes(40))
     world.publish(ALPHA, [other], bytes(41))
     world.block()
-    counts = world.storage.shared_nodes(ALPHA)
+    counts = world.storage.cache_of(ALPHA).shared()
     assert list(counts.values()) == [2]
     world.publish(ALPHA, [other], bytes(42))
     world.block()
-    assert world.storage.shared_nodes(ALPHA) == counts
+    assert world.storage.cache_of(ALPHA).shared() == counts
     world.publish(ALPHA, [first], bytes(43))
     world.block()
     assert ALPHA not in world.storage.shared_trie_nodes

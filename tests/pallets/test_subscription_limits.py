@@ -16,7 +16,6 @@ from relaycast_pallets.subscriber.variants import subscription_limits
 from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from relaycast_pallets.subscriber.variants.subscription_limits import (
     KeyExcess,
-    KeyLimits,
     Wanted,
     excess_with,
     key_excess,
@@ -198,7 +197,7 @@ def with_repeated_keys(patch: pytest.MonkeyPatch) -> None:
     """A key that is followed already counts again."""
 
     def again(
-        limits: KeyLimits, subscriptions: Subscriptions, publisher: ParaId, keys: list[SubscribedKey]
+        limits: SubscriberConfig, subscriptions: Subscriptions, publisher: ParaId, keys: list[SubscribedKey]
     ) -> KeyExcess | None:
         before = by_publisher(subscriptions)
         after: Wanted = {**before, publisher: [*before.get(publisher, ()), *keys]}
@@ -210,7 +209,9 @@ def with_repeated_keys(patch: pytest.MonkeyPatch) -> None:
 def of_the_call_alone(patch: pytest.MonkeyPatch) -> None:
     """Keys that are followed already do not count."""
 
-    def alone(limits: KeyLimits, _: Subscriptions, publisher: ParaId, keys: list[SubscribedKey]) -> KeyExcess | None:
+    def alone(
+        limits: SubscriberConfig, _: Subscriptions, publisher: ParaId, keys: list[SubscribedKey]
+    ) -> KeyExcess | None:
         return excess_with(limits, [], publisher, keys)
 
     patch.setattr(subscriber_pallet, "excess_with", alone)

@@ -159,6 +159,6 @@ def test_cached_nodes_are_found_by_publisher_and_hash() -> None:
     world = world_of(ALPHA)
     world.block()
     node_hash, node = next(iter(world.cached(ALPHA).items()))
-    assert world.storage.cached_node(ALPHA, node_hash) == node
-    assert world.storage.cached_node(BETA, node_hash) is None
-    assert world.storage.cached_node(ALPHA, bytes(32)) is None
+    assert world.storage.cache_of(ALPHA).get(node_hash) == node
+    assert world.storage.cache_of(BETA).get(node_hash) is None
+    assert world.storage.cache_of(ALPHA).get(bytes(32)) is None

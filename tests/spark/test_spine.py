@@ -12,7 +12,7 @@ from relaycast.simulation.batch import BatchSimulation
 from relaycast_ledger.run_part import RunPart
 from relaycast_ledger.run_statistics import RunStatistics, SubscriberStatistics
 from relaycast_ledger.run_tables import RunTables
-from relaycast_ledger.segments.fast_forward import Segment, fast_forward
+from relaycast_ledger.segments.fast_forward import Segment, StaticReads, fast_forward
 from relaycast_ledger.segments.simulated import Advanced
 from relaycast_spark.replay import REPLAYED, Row
 from relaycast_trie import node_codec
@@ -126,9 +126,7 @@ def test_a_block_that_fails_names_itself_and_spares_other_segments(monkeypatch: 
 
 
 def test_a_mutant_spine_that_forgets_the_static_keys_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "relaycast_ledger.segments.fast_forward.WholeTrie.read_static", lambda self, keys: {}, raising=False
-    )
+    monkeypatch.setattr(StaticReads, "trie", lambda self, relay_root, _para_id: self.bare_trie(relay_root))
     errors = [
         row["error"] for row in replayed_apart(preparation_of(SCARCE), segments_of(SCARCE, length=8)) if row["error"]
     ]

@@ -29,9 +29,9 @@ from relaycast_pallets.parachain_system.pallet import (
     ensure_exhausted,
 )
 from relaycast_pallets.subscriber.pallet import ProcessingMode, process_proof
-from relaycast_pallets.subscriber.proof_pass import TrustedProof
+from relaycast_pallets.subscriber.proof_pass import TrackedProof
 from relaycast_pallets.subscriber.result import ProofProcessingResult
-from relaycast_trie import MemoryDB, StorageProof
+from relaycast_trie import StorageProof
 from relaycast_trie.gc_policy import uncollected
 from relaycast_xcm import ParaId
 
@@ -53,15 +53,6 @@ class Segment:
     closing: bytes
 
 
-class WholeTrie(TrustedProof):
-    """The relay chain's own database in the place of a proof: nothing in it needs to be hashed to be believed."""
-
-    __slots__ = ()
-
-    def __init__(self, db: MemoryDB, relay_root: bytes) -> None:
-        super().__init__(db, relay_root)  # type: ignore[arg-type]
-
-
 class StaticReads:
     """The nodes on the way to the static keys of a relay block: to those that all parachains read, looked up once."""
 
@@ -69,11 +60,11 @@ class StaticReads:
         self._state = state
         self._shared: dict[bytes, frozenset[bytes]] = {}
 
-    def bare_trie(self, relay_root: bytes) -> WholeTrie:
+    def bare_trie(self, relay_root: bytes) -> TrackedProof:
         """Return the trie under ``relay_root`` as one who has read nothing finds it."""
-        return WholeTrie(self._state.nodes_under(relay_root), relay_root)
+        return TrackedProof.trusted(self._state.nodes_under(relay_root), relay_root)  # type: ignore[arg-type]
 
-    def trie(self, relay_root: bytes, para_id: ParaId) -> WholeTrie:
+    def trie(self, relay_root: bytes, para_id: ParaId) -> TrackedProof:
         """Return the trie under ``relay_root`` as one finds it who has read the static keys of ``para_id``."""
         trie = self.bare_trie(relay_root)
         if relay_root not in self._shared:

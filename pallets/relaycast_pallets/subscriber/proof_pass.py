@@ -46,33 +46,39 @@ class Stop(Exception):
         self.cause = cause
 
 
+NodesByHash = Mapping[bytes, bytes]
+
+
 # The proof
 
 
 class TrackedProof:
     """The nodes of a ``proof`` under ``relay_root``; ``accessed`` are the hashes of those read so far.
 
-    The nodes are hashed here, even if a proof names their hashes; only ``collected`` takes these on trust. At the end
+    The nodes are hashed here, even if a proof names their hashes; only ``trusted`` takes these as they come. At the end
     the sets of nodes given and read are compared, never their counts: a proof padded with as many foreign nodes as it
     lacks must not pass.
     """
 
-    __slots__ = ("accessed", "nodes", "relay_root")
-
-    is_trusted = False
-    """Whether the hashes of the nodes were taken on trust, as in ``TrustedProof``."""
+    __slots__ = ("accessed", "is_trusted", "nodes", "relay_root")
 
     def __init__(self, proof: StorageProof | Iterable[bytes], relay_root: bytes) -> None:
-        self.nodes: Mapping[bytes, bytes] = by_hash(proof.nodes if isinstance(proof, StorageProof) else proof)
+        self.nodes: NodesByHash = by_hash(proof.nodes if isinstance(proof, StorageProof) else proof)
         self.relay_root = relay_root
         self.accessed: set[bytes] = set()
+        self.is_trusted = False
+
+    @classmethod
+    def trusted(cls, nodes: NodesByHash, relay_root: bytes) -> "TrackedProof":
+        """Return nodes under the hashes that they came with, for PRUNE alone: a block hashes what it is given."""
+        tracked = cls((), relay_root)
+        tracked.nodes, tracked.is_trusted = nodes, True
+        return tracked
 
     @classmethod
     def collected(cls, proof: StorageProof, relay_root: bytes) -> "TrackedProof":
         """Return a proof that its collector is to prune, under the hashes that its nodes came with if they did."""
-        if proof.recorded is None:
-            return cls(proof, relay_root)
-        return TrustedProof(proof.recorded, relay_root)
+        return cls(proof, relay_root) if proof.recorded is None else cls.trusted(proof.recorded, relay_root)
 
     @classmethod
     def without_duplicates(cls, nodes: Sequence[bytes], relay_root: bytes) -> "TrackedProof":
@@ -103,19 +109,6 @@ class TrackedProof:
             raise UnusedNodes(tuple(sorted(unused)))
 
 
-class TrustedProof(TrackedProof):
-    """Nodes under the hashes that they came with, for PRUNE alone: a block hashes what it is given."""
-
-    __slots__ = ()
-
-    is_trusted = True
-
-    def __init__(self, nodes: Mapping[bytes, bytes], relay_root: bytes) -> None:
-        self.nodes = nodes
-        self.relay_root = relay_root
-        self.accessed = set()
-
-
 def by_hash(nodes: Iterable[bytes]) -> dict[bytes, bytes]:
     """Return nodes by their hash."""
     return {blake2_256(node): node for node in nodes}
@@ -132,20 +125,6 @@ def decode_known(node_hash: bytes, data: bytes) -> Node:
 # What reads and callbacks weigh
 
 
-class _BySize(dict[int, Weight]):
-    """Weights of one kind of read by the bytes read, of which ``largest`` are charged at most."""
-
-    __slots__ = ("_charge", "_db_weight", "_largest")
-
-    def __init__(self, charge: Callable[[DbWeight, int], Weight], db_weight: DbWeight, largest: int) -> None:
-        super().__init__()
-        self._charge, self._db_weight, self._largest = charge, db_weight, largest
-
-    def __missing__(self, size: int) -> Weight:
-        weight = self[size] = self._charge(self._db_weight, min(size, self._largest))
-        return weight
-
-
 class Charges:
     """Weights by size under one ``metering``: of a relay ``node``, of a relay ``value``, of a ``cached`` node.
 
@@ -157,12 +136,15 @@ class Charges:
     __slots__ = ("cached", "largest", "most", "node", "value")
 
     def __init__(self, metering: MeteringPolicy, config: SubscriberConfig) -> None:
-        db_weight, largest = config.db_weight, config.min_weight.proof_size
-        self.largest = largest
-        self.node = _BySize(metering.relay_node, db_weight, largest)
-        self.value = _BySize(metering.relay_value, db_weight, largest)
-        self.cached = _BySize(metering.cached_node, db_weight, largest)
-        self.most = self.node[largest].max(self.value[largest]).max(self.cached[largest])
+        self.largest = largest = config.min_weight.proof_size
+
+        def by_size(charge: Callable[[DbWeight, int], Weight]) -> Callable[[int], Weight]:
+            return cache(lambda size: charge(config.db_weight, min(size, largest)))
+
+        self.node = by_size(metering.relay_node)
+        self.value = by_size(metering.relay_value)
+        self.cached = by_size(metering.cached_node)
+        self.most = self.node(largest).max(self.value(largest)).max(self.cached(largest))
 
 
 class CallbackMeter:
@@ -209,13 +191,14 @@ class PaidReads:
         self.proof = proof
         self.meter = meter
         self.charges = charges
+        self._top = _TopTrie(self, proof.relay_root)
         self.made: list[NodeRead] = []
         self.least = charges.most
         """The most that the last read could have weighed."""
 
     def child_root(self, view: PublisherView) -> bytes | None:
         """Return the publisher's child root as the relay chain's top trie has it; raises ``Stop``."""
-        value = TrieDB(self, self.proof.relay_root).lookup(_path_to(view.para_id))
+        value = self._top.lookup(_path_to(view.para_id))
         if value is not None and (isinstance(value, HashedValue) or len(value) != HASH_LENGTH):
             raise InvalidChildRoot(derive_child_info(view.para_id).prefixed_storage_key())
         return value
@@ -232,7 +215,7 @@ class PaidReads:
         if node_hash not in self.proof.accessed:
             size = len(data)
             charges = self.charges.value if source is ReadSource.RELAY_VALUE else self.charges.node
-            self.pay(NodeRead(publisher, node_hash, size, source, charges[size]))
+            self.pay(NodeRead(publisher, node_hash, size, source, charges(size)))
             self.proof.accessed.add(node_hash)
         return data
 
@@ -241,7 +224,7 @@ class PaidReads:
         data = view.cache.get(node_hash)
         if data is not None:
             size = len(data)
-            self.pay(NodeRead(view.para_id, node_hash, size, ReadSource.CACHED_NODE, self.charges.cached[size]))
+            self.pay(NodeRead(view.para_id, node_hash, size, ReadSource.CACHED_NODE, self.charges.cached(size)))
         return data
 
     def removed(self, _para_id: ParaId) -> list[bytes]:
@@ -253,6 +236,22 @@ class PaidReads:
         if not self.meter.try_consume(read.weight):
             raise Stop(StopCause.BUDGET)
         self.made.append(read)
+
+
+class _TopTrie(TrieDB):
+    """The relay chain's top trie: nodes are decoded once for all publishers."""
+
+    __slots__ = ("_decoded",)
+
+    def __init__(self, reads: PaidReads, relay_root: bytes) -> None:
+        super().__init__(reads, relay_root)
+        self._decoded: dict[bytes, Node] = {}
+
+    def load(self, reference: bytes, path: bytes) -> Node:
+        node = self._decoded.get(reference)
+        if node is None:
+            node = self._decoded[reference] = super().load(reference, path)
+        return node
 
 
 @cache

@@ -4,10 +4,10 @@ The first four are the draft's. The others serve the invariants: which publisher
 an interrupted pass came, and which cached nodes stand at several places.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -34,6 +34,10 @@ from relaycast_trie.scale import (
     length_prefix,
 )
 from relaycast_xcm.primitives import ParaId
+
+T = TypeVar("T")
+K = TypeVar("K", bound=ParaId | bytes)
+V = TypeVar("V")
 
 PALLET = "Subscriber"
 
@@ -134,15 +138,6 @@ class SubscriberStorage:
             self.subscribed_keys_digests.put(dict(digests))
         else:
             self.subscribed_keys_digests.kill()
-
-    def cached_node(self, para_id: ParaId, node_hash: bytes, /) -> bytes | None:
-        return self.cached_trie_nodes.get(para_id, node_hash)
-
-    def cached_nodes(self, para_id: ParaId, /) -> dict[bytes, bytes]:
-        return dict(self.cached_trie_nodes.items_of(para_id))
-
-    def shared_nodes(self, para_id: ParaId, /) -> Mapping[bytes, int]:
-        return self.shared_trie_nodes.get(para_id) or {}
 
     def processed_roots(self, para_id: ParaId, keys: Iterable[SubscribedKey]) -> ProcessedRoots | None:
         """Return what is remembered of an interrupted pass over sorted ``keys``, ``None`` when none was interrupted."""
@@ -265,10 +260,10 @@ class PublisherNodes:
         self.get, self.insert, self.remove = under.get, under.insert, under.remove
 
     def all(self) -> dict[bytes, bytes]:
-        return self._storage.cached_nodes(self._para_id)
+        return dict(self._storage.cached_trie_nodes.items_of(self._para_id))
 
     def shared(self) -> Mapping[bytes, int]:
-        return self._storage.shared_nodes(self._para_id)
+        return self._storage.shared_trie_nodes.get(self._para_id) or {}
 
 
 class _NoNodes:
@@ -287,38 +282,43 @@ class _NoNodes:
 NO_CACHED_NODES: CachedNodes = _NoNodes()
 
 
-def _encode_roots(roots: Mapping[ParaId, bytes]) -> bytes:
-    return encode_vec(para_id.encode() + encode_bytes(root) for para_id, root in sorted(roots.items()))
+def _list_of(
+    name: str, encode: Callable[[T], bytes], read: Callable[[ScaleReader], T], least: int
+) -> StorageCodec[Sequence[T]]:
+    """Return the codec of ``Vec<T>``; ``read`` takes an item, of ``least`` bytes or more."""
+
+    def decode(data: bytes) -> tuple[T, ...]:
+        reader = ScaleReader(data)
+        items = tuple(read(reader) for _ in range(reader.length(least)))
+        reader.done()
+        return items
+
+    return StorageCodec(name, lambda items: encode_vec(map(encode, items)), decode)
 
 
-def _encode_digests(digests: Mapping[ParaId, bytes]) -> bytes:
-    return encode_vec(para_id.encode() + digest for para_id, digest in sorted(digests.items()))
+def _map_of(
+    name: str, encode: Callable[[tuple[K, V]], bytes], read: Callable[[ScaleReader], tuple[K, V]], least: int
+) -> StorageCodec[dict[K, V]]:
+    """Return the codec of ``BTreeMap<K, V>``: entries are decoded once for the times that a block asks for them."""
+    items = _list_of(name, encode, read, least)
+    decoded = lru_cache(maxsize=64)(items.decode)
+    return StorageCodec(name, lambda found: items.encode(sorted(found.items())), lambda data: dict(decoded(data)))
 
 
-def _decode_digests(data: bytes) -> dict[ParaId, bytes]:
-    return dict(_digests_in(data))
+def _read_id(reader: ScaleReader) -> ParaId:
+    return ParaId(reader.u32())
 
 
-@lru_cache(maxsize=64)
-def _digests_in(data: bytes) -> tuple[tuple[ParaId, bytes], ...]:
-    """Return publishers with the digests of their keys, decoded once for the times that a block asks for them."""
-    reader = ScaleReader(data)
-    digests = tuple((ParaId(reader.u32()), reader.take(32)) for _ in range(reader.length(36)))
-    reader.done()
-    return digests
+def _read_root(reader: ScaleReader) -> bytes | None:
+    return reader.take(32) if reader.option() else None
 
 
-def _decode_roots(data: bytes) -> dict[ParaId, bytes]:
-    return dict(_roots_in(data))
+def _read_size(reader: ScaleReader) -> CachedSize:
+    return CachedSize(reader.u32(), reader.bytes_() if reader.option() else None)
 
 
-@lru_cache(maxsize=64)
-def _roots_in(data: bytes) -> tuple[tuple[ParaId, bytes], ...]:
-    """Return publishers with their roots, decoded once for the three times that a block asks for them."""
-    reader = ScaleReader(data)
-    roots = tuple((ParaId(reader.u32()), reader.bytes_()) for _ in range(reader.length(5)))
-    reader.done()
-    return roots
+def _encode_size(size: CachedSize) -> bytes:
+    return encode_u32(size.size) + encode_option(None if size.cut is None else encode_bytes(size.cut))
 
 
 def _decode_cursor(data: bytes) -> tuple[ParaId, SubscribedKey]:
@@ -335,66 +335,41 @@ def _decode_reason(data: bytes) -> bytes:
 
 
 def _decode_bytes(data: bytes) -> bytes:
-    """Return what stands behind the one canonical compact length that these many bytes can start with."""
+    """Return what follows the one canonical compact length that these many bytes can start with."""
     prefix = length_prefix(len(data))
     if prefix is None or not data.startswith(prefix):
         raise CodecError(f"{len(data)} bytes do not start with their compact length")
     return data[len(prefix) :]
 
 
-def _decode_keys(data: bytes) -> tuple[SubscribedKey, ...]:
-    reader = ScaleReader(data)
-    keys = tuple(SubscribedKey(reader.take(32)) for _ in range(reader.length(32)))
-    reader.done()
-    return keys
-
-
-def _encode_ranges(ranges: Iterable[Range]) -> bytes:
-    return encode_vec(first + last + encode_option(base) for first, last, base in ranges)
-
-
-def _decode_ranges(data: bytes) -> list[Range]:
-    reader = ScaleReader(data)
-    count = reader.length(65)
-    ranges = [(reader.take(32), reader.take(32), reader.take(32) if reader.option() else None) for _ in range(count)]
-    reader.done()
-    return ranges
-
-
-def _encode_counts(counts: Mapping[bytes, int]) -> bytes:
-    return encode_vec(node_hash + encode_compact(count) for node_hash, count in sorted(counts.items()))
-
-
-def _decode_counts(data: bytes) -> dict[bytes, int]:
-    reader = ScaleReader(data)
-    counts = {reader.take(32): reader.compact() for _ in range(reader.length(33))}
-    reader.done()
-    return counts
-
-
-def _encode_sizes(sizes: Mapping[ParaId, CachedSize]) -> bytes:
-    return encode_vec(
-        para_id.encode() + encode_u32(it.size) + encode_option(None if it.cut is None else encode_bytes(it.cut))
-        for para_id, it in sorted(sizes.items())
-    )
-
-
-def _decode_sizes(data: bytes) -> dict[ParaId, CachedSize]:
-    reader = ScaleReader(data)
-    sizes: dict[ParaId, CachedSize] = {}
-    for _ in range(reader.length(9)):
-        para_id, size = ParaId(reader.u32()), reader.u32()
-        sizes[para_id] = CachedSize(size, reader.bytes_() if reader.option() else None)
-    reader.done()
-    return sizes
-
-
-_ROOTS = StorageCodec("BTreeMap<ParaId, BoundedVec<u8>>", _encode_roots, _decode_roots)
-_DIGESTS = StorageCodec("BTreeMap<ParaId, H256>", _encode_digests, _decode_digests)
+_ROOTS = _map_of(
+    "BTreeMap<ParaId, BoundedVec<u8>>",
+    lambda it: it[0].encode() + encode_bytes(it[1]),
+    lambda reader: (_read_id(reader), reader.bytes_()),
+    5,
+)
+_DIGESTS = _map_of(
+    "BTreeMap<ParaId, H256>", lambda it: it[0].encode() + it[1], lambda reader: (_read_id(reader), reader.take(32)), 36
+)
 _CURSOR = StorageCodec("(ParaId, SubscribedKey)", lambda cursor: cursor[0].encode() + cursor[1], _decode_cursor)
 _DISABLE_REASON = StorageCodec("DisableReason", lambda reason: reason, _decode_reason)
 _NODE = StorageCodec("BoundedVec<u8>", encode_bytes, _decode_bytes)
-_KEYS = StorageCodec("Vec<SubscribedKey>", encode_vec, _decode_keys)
-_RANGES = StorageCodec("Vec<(SubscribedKey, SubscribedKey, Option<H256>)>", _encode_ranges, _decode_ranges)
-_SIZES = StorageCodec("BTreeMap<ParaId, (u32, Option<Vec<u8>>)>", _encode_sizes, _decode_sizes)
-_COUNTS = StorageCodec("BTreeMap<H256, Compact<u32>>", _encode_counts, _decode_counts)
+_KEYS = _list_of("Vec<SubscribedKey>", bytes, lambda reader: SubscribedKey(reader.take(32)), 32)
+_RANGES: StorageCodec[Sequence[Range]] = _list_of(
+    "Vec<(SubscribedKey, SubscribedKey, Option<H256>)>",
+    lambda it: it[0] + it[1] + encode_option(it[2]),
+    lambda reader: (reader.take(32), reader.take(32), _read_root(reader)),
+    65,
+)
+_SIZES = _map_of(
+    "BTreeMap<ParaId, (u32, Option<Vec<u8>>)>",
+    lambda it: it[0].encode() + _encode_size(it[1]),
+    lambda reader: (_read_id(reader), _read_size(reader)),
+    9,
+)
+_COUNTS = _map_of(
+    "BTreeMap<H256, Compact<u32>>",
+    lambda it: it[0] + encode_compact(it[1]),
+    lambda reader: (reader.take(32), reader.compact()),
+    33,
+)

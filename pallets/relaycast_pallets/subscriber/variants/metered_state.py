@@ -99,7 +99,7 @@ class MeteredStateReads(PaidReads):
             raise Stop(StopCause.PROOF)
         if node_hash not in self.proof.accessed:
             size = len(data)
-            self._pay_with(load, NodeRead(publisher, node_hash, size, source, charges[size]), self.charges.most)
+            self._pay_with(load, NodeRead(publisher, node_hash, size, source, charges(size)), self.charges.most)
             self.proof.accessed.add(node_hash)
         elif load.size:
             self._pay_with(load, NodeRead(publisher, node_hash, 0, ReadSource.OWN_PATH, self._db_weight.writes(1)))
@@ -109,7 +109,7 @@ class MeteredStateReads(PaidReads):
         """Return a node of the publisher's cache, paid for before it is looked for; raises ``Stop``."""
         if view.cache is NO_CACHED_NODES:
             return None
-        load, weight = self._own.entry(self._nodes_of.storage_key(view.para_id, node_hash)), self.charges.cached[0]
+        load, weight = self._own.entry(self._nodes_of.storage_key(view.para_id, node_hash)), self.charges.cached(0)
         self._pay_with(load, NodeRead(view.para_id, node_hash, 0, ReadSource.OWN_PATH, weight))
         data = view.cache.get(node_hash)
         if data is not None:

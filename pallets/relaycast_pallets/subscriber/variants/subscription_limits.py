@@ -5,7 +5,7 @@ check it, so lowering a limit later makes no block panic; subscriptions above th
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.subscription import (
@@ -18,16 +18,6 @@ from relaycast_xcm.primitives import ParaId
 
 Wanted = Mapping[ParaId, Collection[SubscribedKey]]
 """The wanted keys by publisher, each once."""
-
-
-class KeyLimits(Protocol):
-    """The limits of a configuration, ``None`` where there is none."""
-
-    @property
-    def max_subscribed_keys(self) -> int | None: ...
-
-    @property
-    def max_total_keys(self) -> int | None: ...
 
 
 class KeyExcess(NamedTuple):
@@ -43,7 +33,7 @@ class KeyExcess(NamedTuple):
         return f"at most {self.name} = {self.limit}, got {self.keys} {whose}"
 
 
-def key_excess(limits: KeyLimits, wanted: Wanted, *, before: Wanted | None = None) -> KeyExcess | None:
+def key_excess(limits: SubscriberConfig, wanted: Wanted, *, before: Wanted | None = None) -> KeyExcess | None:
     """Return the first limit that ``wanted`` exceeds; a number of keys that is not above ``before`` exceeds none."""
     known = before or {}
     most, total = limits.max_subscribed_keys, limits.max_total_keys
@@ -59,7 +49,7 @@ def key_excess(limits: KeyLimits, wanted: Wanted, *, before: Wanted | None = Non
 
 
 def excess_with(
-    limits: KeyLimits, subscriptions: Subscriptions, publisher: ParaId, keys: Iterable[SubscribedKey]
+    limits: SubscriberConfig, subscriptions: Subscriptions, publisher: ParaId, keys: Iterable[SubscribedKey]
 ) -> KeyExcess | None:
     """Return the first limit that ``subscriptions`` exceed once ``keys`` of a publisher are added, if any is new."""
     if limits.max_subscribed_keys is None and limits.max_total_keys is None:
