@@ -115,7 +115,7 @@ class RandomProofs:
 
         tasks = min(last - first + 1, TASKS_A_CORE * self._spark.sparkContext.defaultParallelism)
         ids = self._spark.range(first, last + 1, numPartitions=tasks)
-        return ids.mapInArrow(prove, from_arrow_schema(FORMS[form].schema))
+        return ids.mapInArrow(prove, from_arrow_schema(FORMS[form]))
 
 
 class RequestedProofs:
@@ -151,7 +151,7 @@ class RequestedProofs:
         def prove(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return prove_requests(batches, lambda: shared.value, form=form)
 
-        return spread(self._between(first, last)).mapInArrow(prove, from_arrow_schema(FORMS[form].schema))
+        return spread(self._between(first, last)).mapInArrow(prove, from_arrow_schema(FORMS[form]))
 
     def _between(self, first: int, last: int) -> DataFrame:
         wanted = F.col("id").between(first, last)

@@ -33,6 +33,44 @@ NUMBER_LIST = pa.list_(pa.int64())
 NODE_TABLE = pa.schema([("number", pa.int64()), ("node", pa.large_binary())])
 """The nodes that ``numbers`` stand for."""
 
+Batches = Iterator[pa.RecordBatch]
+Strings = tuple[npt.NDArray[np.uint8], Ints]
+"""All strings one after another, and the offsets where each starts and the last one ends."""
+
+MOST_KEYS_A_BATCH = 1 << 15
+"""Keys that are proven in one call, unless one proof has more: what they weigh stays far below what a column holds."""
+
+MOST_BINARY_BYTES = 2**31 - 1
+
+ROOT, KEYS, NODES, PROOF = "root", "keys", "nodes", "proof"
+LIST = pa.list_(pa.binary())
+
+VALID = "valid"
+UNREADABLE = "UnreadableRow"
+"""The verdict on a row in which something is missing or has no fitting size."""
+
+VERDICTS = pa.schema(
+    [
+        ("verdict", pa.string()),
+        ("message", pa.string()),
+        ("proof_bytes", pa.int64()),
+        ("node_count", pa.int64()),
+        ("key_count", pa.int64()),
+        ("present", pa.int64()),
+    ]
+)
+"""What is added: ``valid`` or the kind of failure, and what there is to say of it; ``present`` counts keys found."""
+
+PROOFS = pa.schema([("id", pa.int64()), (ROOT, pa.binary()), (KEYS, LIST), (NODES, LIST)])
+NUMBERED_PROOFS = pa.schema([("id", pa.int64()), (ROOT, pa.binary()), (KEYS, LIST), (NUMBERS, NUMBER_LIST)])
+JUDGED_PROOFS = pa.schema([("id", pa.int64()), (ROOT, pa.binary()), *VERDICTS])
+
+Form = Literal["nodes", "numbers", "verdicts"]
+"""How proofs are kept: with their nodes, with numbers of nodes that are kept once, or not at all but for verdicts."""
+
+FORMS: dict[Form, pa.Schema] = {"nodes": PROOFS, "numbers": NUMBERED_PROOFS, "verdicts": JUDGED_PROOFS}
+"""The columns of proofs in each form."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeTable:
@@ -81,42 +119,6 @@ def node_table(trie: ArrayTrie, numbers: Ints) -> pa.Table:
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     nodes = pa.Array.from_buffers(pa.large_binary(), len(numbers), buffers)
     return pa.Table.from_arrays([pa.array(numbers, pa.int64()), nodes], schema=NODE_TABLE)
-
-
-Batches = Iterator[pa.RecordBatch]
-Strings = tuple[npt.NDArray[np.uint8], Ints]
-"""All strings one after another, and the offsets where each starts and the last one ends."""
-
-MOST_KEYS_A_BATCH = 1 << 15
-"""Keys that are proven in one call, unless one proof has more: what they weigh stays far below what a column holds."""
-
-MOST_BINARY_BYTES = 2**31 - 1
-
-ROOT, KEYS, NODES, PROOF = "root", "keys", "nodes", "proof"
-LIST = pa.list_(pa.binary())
-
-VALID = "valid"
-UNREADABLE = "UnreadableRow"
-"""The verdict on a row in which something is missing or has no fitting size."""
-
-VERDICTS = pa.schema(
-    [
-        ("verdict", pa.string()),
-        ("message", pa.string()),
-        ("proof_bytes", pa.int64()),
-        ("node_count", pa.int64()),
-        ("key_count", pa.int64()),
-        ("present", pa.int64()),
-    ]
-)
-"""What is added: ``valid`` or the kind of failure, and what there is to say of it; ``present`` counts keys found."""
-
-PROOFS = pa.schema([("id", pa.int64()), (ROOT, pa.binary()), (KEYS, LIST), (NODES, LIST)])
-NUMBERED_PROOFS = pa.schema([("id", pa.int64()), (ROOT, pa.binary()), (KEYS, LIST), (NUMBERS, NUMBER_LIST)])
-JUDGED_PROOFS = pa.schema([("id", pa.int64()), (ROOT, pa.binary()), *VERDICTS])
-
-Form = Literal["nodes", "numbers", "verdicts"]
-"""How proofs are kept: with their nodes, with numbers of nodes that are kept once, or not at all but for verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,49 +263,26 @@ def _proved(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints, form: For
         last = min(max(last, first + 1), len(ids))
         data, offsets = keys[0], keys[1][ends[first] : ends[last] + 1]
         part = data[offsets[0] : offsets[-1]], offsets - offsets[0]
-        yield FORMS[form].make(trie, ids.slice(first, last - first), part, ends[first : last + 1] - ends[first])
+        yield _made(trie, ids.slice(first, last - first), part, ends[first : last + 1] - ends[first], form)
         first = last
 
 
-def proved_batch(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints) -> pa.RecordBatch:
-    """Return a batch of ``PROOFS``: of each id, the proof of the keys between two ``ends``; offsets begin at 0."""
-    made = trie.prove_many(keys, ends)
-    nodes = _listed(_binary(made.data, made.offsets), made.ends)
-    return pa.RecordBatch.from_arrays([*_about(trie, ids, keys, ends), nodes], schema=PROOFS)
+def _made(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints, form: Form) -> pa.RecordBatch:
+    """Return for each id the proof of the keys between two ``ends``; offsets begin at 0.
 
-
-def numbered_batch(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints) -> pa.RecordBatch:
-    """Return a batch of ``NUMBERED_PROOFS``: nodes are numbered by their places in the trie."""
-    made = trie.place_many(keys, ends)
-    numbers = _listed(pa.array(made.places), made.ends)
-    return pa.RecordBatch.from_arrays([*_about(trie, ids, keys, ends), numbers], schema=NUMBERED_PROOFS)
-
-
-def judged_batch(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints) -> pa.RecordBatch:
-    """Return a batch of ``JUDGED_PROOFS``: what is made is verified strictly and dropped."""
-    return verify_batch(proved_batch(trie, ids, keys, ends), strict=True)
-
-
-@dataclass(frozen=True, slots=True)
-class ProofForm:
-    """The columns of proofs in one form, and how a batch of them is made."""
-
-    schema: pa.Schema
-    make: Callable[[ArrayTrie, pa.Array, Strings, Ints], pa.RecordBatch]
-
-
-FORMS: dict[Form, ProofForm] = {
-    "nodes": ProofForm(PROOFS, proved_batch),
-    "numbers": ProofForm(NUMBERED_PROOFS, numbered_batch),
-    "verdicts": ProofForm(JUDGED_PROOFS, judged_batch),
-}
-
-
-def _about(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints) -> list[pa.Array]:
-    """Return the columns id, root and keys."""
+    Nodes are numbered by their places in the trie. Where verdicts alone are kept, proofs are verified strictly.
+    """
     root = np.frombuffer(trie.root, np.uint8)
     roots = np.tile(root, len(ids)), np.arange(len(ids) + 1) * len(root)
-    return [ids.cast(pa.int64()), _binary(*roots), _listed(_binary(*keys), ends)]
+    about = [ids.cast(pa.int64()), _binary(*roots), _listed(_binary(*keys), ends)]
+    if form == "numbers":
+        placed = trie.place_many(keys, ends)
+        numbers = _listed(pa.array(placed.places), placed.ends)
+        return pa.RecordBatch.from_arrays([*about, numbers], schema=NUMBERED_PROOFS)
+    made = trie.prove_many(keys, ends)
+    nodes = _listed(_binary(made.data, made.offsets), made.ends)
+    batch = pa.RecordBatch.from_arrays([*about, nodes], schema=PROOFS)
+    return verify_batch(batch, strict=True) if form == "verdicts" else batch
 
 
 def _listed(values: pa.Array, ends: Ints) -> pa.Array:
@@ -321,14 +300,12 @@ def load_trie(load: Callable[[], TrieTable]) -> tuple[TrieTable, ArrayTrie]:
     """Return a table with its trie, built once a process and kept for the tasks that come after."""
     warm_up()
     table = load()
-    known = _TRIES.get(id(table))
-    if known is None or known[0] is not table:
-        _TRIES.clear()
-        known = _TRIES[id(table)] = (table, table.build())
-    return known
+    if not (_BUILT and _BUILT[0][0] is table):
+        _BUILT[:] = [(table, table.build())]
+    return _BUILT[0]
 
 
-_TRIES: dict[int, tuple[TrieTable, ArrayTrie]] = {}
+_BUILT: list[tuple[TrieTable, ArrayTrie]] = []
 
 
 GOLDEN = 0x9E3779B97F4A7C15

@@ -107,6 +107,7 @@ def pruned(blocks: DataFrame) -> DataFrame:
 def verified(blocks: DataFrame) -> DataFrame:
     """Return what the subscriber's chain made of it: verdict, weight, callbacks, bytes by where they came from."""
     rows = blocks.transform(_subscribers)
+    read_bytes = F.map_from_entries(F.transform("reads", lambda it: F.struct(it["source"], it["proof_bytes"])))
     return rows.select(
         "block",
         "subscriber",
@@ -119,7 +120,7 @@ def verified(blocks: DataFrame) -> DataFrame:
         "ref_time",
         "proof_size",
         F.size("deliveries").alias("callbacks"),
-        F.map_from_entries(F.transform("reads", _source_and_bytes)).alias("read_bytes"),
+        read_bytes.alias("read_bytes"),
         "disabled",
         "head_hash",
     )
@@ -186,10 +187,6 @@ def summary(blocks: DataFrame) -> DataFrame:
 
 def _subscribers(blocks: DataFrame) -> DataFrame:
     return blocks.select("block", F.inline("subscribers")).withColumnRenamed("para_id", "subscriber")
-
-
-def _source_and_bytes(read: Column) -> Column:
-    return F.struct(read["source"], read["proof_bytes"])
 
 
 def of_run(events: DataFrame, run: str) -> DataFrame:

@@ -8,12 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from relaycast.cli.command import execute
+from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.flags.spark import resumable
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.simulation import spark_estimate
 from relaycast.simulation.simulation import Simulation
 from relaycast.simulation.spark_engine import SparkOptions, chosen_way
-from relaycast.simulation.spark_estimate import PROBE_SHARE, START_SECONDS, estimated, faster_way, of_rate
+from relaycast.simulation.spark_estimate import PROBE_SHARE, START_SECONDS, estimated, of_rate
 from relaycast_xcm import ParaId
 
 MANY = Simulation.prepare(
@@ -78,11 +80,15 @@ def test_readers_of_many_keys_take_the_larger_part_of_a_block() -> None:
         (64, 18, "6.7 times as fast as one process, segments at most 2.0 times"),
     ],
 )
-def test_many_readers_are_shared_out_and_a_large_one_is_not(cores: int, workers: int, why: str) -> None:
+def test_many_readers_are_shared_out_as_far_as_there_are_cores(cores: int, workers: int, why: str) -> None:
     way = chosen_way(MANY, SparkOptions(estimate=ESTIMATE), cores=cores)
     assert (way.workers, way.why) == (workers, why)
-    large = with_fields(ESTIMATE, readers={**READERS, ParaId(3000): 0.85} | dict.fromkeys(list(READERS)[1:], 0.003))
-    assert faster_way(large, [[it] for it in READERS], cores).workers == 1
+
+
+def test_one_large_reader_is_not_worth_sharing_out() -> None:
+    large = dict.fromkeys(READERS, 0.003) | {ParaId(3000): 0.85}
+    way = chosen_way(MANY, SparkOptions(estimate=with_fields(ESTIMATE, readers=large)), cores=8)
+    assert (way.workers, way.why) == (1, "at most 2.0 times as fast as one process, readers side by side 1.0 times")
 
 
 @pytest.mark.parametrize(
@@ -111,6 +117,17 @@ def test_one_line_says_how_a_run_is_spread_and_whether_it_resumes() -> None:
         "spread by readers side by side in 3 processes, a run that is stopped starts over: --workers 3",
     ]
     assert chosen_way(MANY, SparkOptions(estimate=ESTIMATE), cores=None).resumes
+
+
+def test_a_stopped_run_is_said_to_continue_only_where_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped() -> ExitCode:
+        raise KeyboardInterrupt
+
+    assert resumable(stopped) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == "relaycast: interrupted, the same command goes on from here\n"
+    with pytest.raises(KeyboardInterrupt):
+        resumable(stopped, lambda: False)
+    assert not capsys.readouterr().err
 
 
 @pytest.mark.parametrize("told", [True, False])

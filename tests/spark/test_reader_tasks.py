@@ -9,6 +9,8 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
+from relaycast.cli.command import execute
+from relaycast.cli.exit_code import ExitCode
 from relaycast.refusal import BadInput
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import Scenario
@@ -52,6 +54,18 @@ def test_it_leaves_the_same_folder(tmp_path: Path, scenario: Scenario) -> None:
     assert finished.outcome.engine == "spark"
     assert counted.done == scenario.blocks
     assert [path.name for path in (tmp_path / "tasks").iterdir()] == [local.name]
+
+
+@pytest.mark.usefixtures("spark")
+def test_the_command_says_that_many_readers_are_built_side_by_side(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", "hundred-subscribers", "--blocks", "5", "--engine", "spark", "--out", str(tmp_path / "spark")]
+    assert execute(command) == ExitCode.FINE
+    said = "relaycast: spread by readers side by side in 2 processes, a run that is stopped starts over: 1."
+    assert said in capsys.readouterr().err
+    local = simulate(HUNDRED, out=tmp_path / "local").folder
+    assert contents(tmp_path / "spark" / local.name) == contents(local)
 
 
 def command_of(process: psutil.Process) -> str:
