@@ -142,28 +142,20 @@ class TransactionPayment:
     def refund(self, withdrawn: WithdrawnFee, used: PostDispatchInfo) -> int:
         """Give back what the call did not use, hand the fee to the author, and return it.
 
-        A call never costs more than was withdrawn. An account that is gone gets nothing back.
+        A call never costs more than was withdrawn. An account that is gone gets nothing back. What could not begin the
+        author's account is no longer issued.
         """
         who = withdrawn.who
         fee = min(self.compute_fee(withdrawn.length, used.weight, withdrawn.tip, pays_fee=used.pays_fee), withdrawn.fee)
-        if fee < withdrawn.fee:
-            fee = self._give_back(withdrawn, fee)
-        if self.author is not None and fee:
-            self._pay(self.author, fee)
+        if fee < withdrawn.fee and self.balances.total(who):
+            self.balances.deposit(who, withdrawn.fee - fee)
+        else:
+            fee = withdrawn.fee
+        author = self.author
+        if author is not None and fee and self.balances.free(author) + fee >= self.balances.existential_deposit:
+            self.balances.deposit(author, fee)
         self.balances.system.deposit_event(TransactionFeePaid(who, fee, withdrawn.tip))
         return fee
-
-    def _give_back(self, withdrawn: WithdrawnFee, fee: int) -> int:
-        """Return the fee that is left to pay."""
-        if not self.balances.total(withdrawn.who):
-            return withdrawn.fee
-        self.balances.deposit(withdrawn.who, withdrawn.fee - fee)
-        return fee
-
-    def _pay(self, author: AccountId, fee: int) -> None:
-        """Deposit ``fee``; what could not begin the author's account is no longer issued."""
-        if self.balances.free(author) + fee >= self.balances.existential_deposit:
-            self.balances.deposit(author, fee)
 
     def __repr__(self) -> str:
         return f"<TransactionPayment, {self.byte_fee} a byte, multiplier {self.multiplier / ONE:g}>"

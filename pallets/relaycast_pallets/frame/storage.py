@@ -6,7 +6,6 @@ The order of the keys is built when it is first asked for, and from then on put 
 """
 
 from collections.abc import Iterator, Mapping
-from types import TracebackType
 from typing import Protocol
 
 from sortedcontainers import SortedList
@@ -213,9 +212,7 @@ class Transaction:
         self._marks = [(companion, companion.mark()) for companion in self._companions]
         self._undo.frame = {}
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         frame = self._undo.frame
         assert frame is not None
         self._undo.frame = self._outer

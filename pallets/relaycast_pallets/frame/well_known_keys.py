@@ -4,13 +4,13 @@ The static keys are those of cumulus ``get_static_relay_storage_keys``, the othe
 have plain names and belong to no pallet (sp-storage ``well_known_keys``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
-from relaycast_pallets.frame.typed_storage import read_all
+from relaycast_pallets.frame.typed_storage import read_all, storage_prefix
 from relaycast_trie.exceptions import CodecError
-from relaycast_trie.hasher import twox_64_concat, twox_128
+from relaycast_trie.hasher import twox_64_concat
 from relaycast_trie.scale import ScaleReader, encode_bytes, encode_vec
 from relaycast_xcm.primitives import ParaId
 
@@ -29,25 +29,29 @@ def host_key(key: bytes) -> str:
     return next((known.decode() for known in HOST_KEYS if key.startswith(known)), "")
 
 
-def _item(pallet: str, item: str) -> bytes:
-    return twox_128(pallet.encode()) + twox_128(item.encode())
+CURRENT_BLOCK_RANDOMNESS = storage_prefix("Babe", "AuthorVrfRandomness")
+ONE_EPOCH_AGO_RANDOMNESS = storage_prefix("Babe", "NextRandomness")
+TWO_EPOCHS_AGO_RANDOMNESS = storage_prefix("Babe", "Randomness")
+CURRENT_SLOT = storage_prefix("Babe", "CurrentSlot")
+ACTIVE_CONFIG = storage_prefix("Configuration", "ActiveConfig")
 
 
-CURRENT_BLOCK_RANDOMNESS = _item("Babe", "AuthorVrfRandomness")
-ONE_EPOCH_AGO_RANDOMNESS = _item("Babe", "NextRandomness")
-TWO_EPOCHS_AGO_RANDOMNESS = _item("Babe", "Randomness")
-CURRENT_SLOT = _item("Babe", "CurrentSlot")
-ACTIVE_CONFIG = _item("Configuration", "ActiveConfig")
+def _by_para(pallet: str, item: str) -> Callable[[ParaId], bytes]:
+    prefix = storage_prefix(pallet, item)
+    return lambda para_id: prefix + twox_64_concat(para_id.encode())
 
 
-def dmq_mqc_head(para_id: ParaId) -> bytes:
-    """Return the key of the head of the parachain's downward message queue."""
-    return _item("Dmp", "DownwardMessageQueueHeads") + twox_64_concat(para_id.encode())
+dmq_mqc_head = _by_para("Dmp", "DownwardMessageQueueHeads")
+"""The key of the head of a parachain's downward message queue."""
 
+relay_dispatch_queue_size = _by_para("Ump", "RelayDispatchQueueSize")
+"""The key of what waits in a parachain's upward queue, as older relay chains keep it."""
 
-def relay_dispatch_queue_size(para_id: ParaId) -> bytes:
-    """Return the key of what waits in the parachain's upward queue, as older relay chains keep it."""
-    return _item("Ump", "RelayDispatchQueueSize") + twox_64_concat(para_id.encode())
+hrmp_ingress_channel_index = _by_para("Hrmp", "HrmpIngressChannelsIndex")
+hrmp_egress_channel_index = _by_para("Hrmp", "HrmpEgressChannelsIndex")
+upgrade_go_ahead_signal = _by_para("Paras", "UpgradeGoAheadSignal")
+upgrade_restriction_signal = _by_para("Paras", "UpgradeRestrictionSignal")
+para_head = _by_para("Paras", "Heads")
 
 
 def relay_dispatch_queue_remaining_capacity(para_id: ParaId) -> bytes:
@@ -55,29 +59,9 @@ def relay_dispatch_queue_remaining_capacity(para_id: ParaId) -> bytes:
     return b":relay_dispatch_queue_remaining_capacity" + para_id.encode()
 
 
-def hrmp_ingress_channel_index(para_id: ParaId) -> bytes:
-    return _item("Hrmp", "HrmpIngressChannelsIndex") + twox_64_concat(para_id.encode())
-
-
-def hrmp_egress_channel_index(para_id: ParaId) -> bytes:
-    return _item("Hrmp", "HrmpEgressChannelsIndex") + twox_64_concat(para_id.encode())
-
-
 def hrmp_channel(sender: ParaId, recipient: ParaId) -> bytes:
     """Return the key of the channel between two parachains, which both of them prove."""
-    return _item("Hrmp", "HrmpChannels") + twox_64_concat(sender.encode() + recipient.encode())
-
-
-def upgrade_go_ahead_signal(para_id: ParaId) -> bytes:
-    return _item("Paras", "UpgradeGoAheadSignal") + twox_64_concat(para_id.encode())
-
-
-def upgrade_restriction_signal(para_id: ParaId) -> bytes:
-    return _item("Paras", "UpgradeRestrictionSignal") + twox_64_concat(para_id.encode())
-
-
-def para_head(para_id: ParaId) -> bytes:
-    return _item("Paras", "Heads") + twox_64_concat(para_id.encode())
+    return storage_prefix("Hrmp", "HrmpChannels") + twox_64_concat(sender.encode() + recipient.encode())
 
 
 @cache

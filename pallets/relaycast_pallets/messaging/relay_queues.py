@@ -29,6 +29,10 @@ MAX_WAITING_MESSAGES = 1 << 15
 """Messages that may wait in one queue: 32 MiB of 1 KiB each. A block hands over a hash for each that it cannot hold."""
 
 
+DOWNWARD = HrmpChannel(MAX_WAITING_MESSAGES, MAX_WAITING_BYTES, MAX_WAITING_BYTES)
+"""The limits of a downward queue."""
+
+
 class QueueDump(Dump, frozen=True):
     """Messages that wait: of each its relay block and its place among the different ``messages``."""
 
@@ -46,12 +50,31 @@ class WaitingMessages:
         self._messages: deque[InboundMessage] = deque()
         self.waiting_bytes = 0
 
-    def accepts(self, size: int, *, max_count: int = MAX_WAITING_MESSAGES, max_bytes: int = MAX_WAITING_BYTES) -> bool:
-        """Return whether a message of ``size`` bytes finds room."""
-        return len(self._messages) < max_count and self.waiting_bytes + size <= max_bytes
+    def queue(
+        self,
+        messages: Iterable[bytes],
+        head: bytes,
+        *,
+        limits: HrmpChannel,
+        sent_at: BlockNumber,
+        sender: ParaId | None = None,
+    ) -> tuple[bytes, int]:
+        """Queue messages behind the others, those that find room.
 
-    def push(self, message: InboundMessage) -> None:
-        """Put a message behind the others."""
+        Return the head of the chain, which was ``head`` before, and the bytes of the messages that found no room.
+        """
+        refused_bytes = 0
+        for data in messages:
+            full = len(self._messages) >= limits.max_capacity
+            if full or len(data) > min(limits.max_message_size, limits.max_total_size - self.waiting_bytes):
+                refused_bytes += len(data)
+                continue
+            message = InboundMessage(sent_at, data, sender)
+            self._push(message)
+            head = extend(head, message.hashed())
+        return head, refused_bytes
+
+    def _push(self, message: InboundMessage) -> None:
         self._messages.append(message)
         self.waiting_bytes += len(message.data)
 
@@ -78,7 +101,7 @@ class WaitingMessages:
         """Return the queue that was put away; ``ValueError`` or ``IndexError`` for what is none."""
         found = cls()
         for place, relay_block in zip(dump.places, dump.relay_blocks, strict=True):
-            found.push(InboundMessage(relay_block, dump.messages[place], sender))
+            found._push(InboundMessage(relay_block, dump.messages[place], sender))
         if found.waiting_bytes > MAX_WAITING_BYTES or len(found) > MAX_WAITING_MESSAGES:
             raise ValueError(f"{len(found):,} messages of {found.waiting_bytes:,} bytes wait, more than a queue takes")
         if dump.relay_blocks != sorted(dump.relay_blocks):
@@ -122,15 +145,8 @@ class Dmp:
     def queue(self, para_id: ParaId, messages: Iterable[bytes], *, sent_at: BlockNumber) -> int:
         """Queue messages in relay block ``sent_at`` and return the bytes of those that found no room."""
         waiting = self._queues.setdefault(para_id, WaitingMessages())
-        head = before = self.head(para_id)
-        refused_bytes = 0
-        for data in messages:
-            if not waiting.accepts(len(data)):
-                refused_bytes += len(data)
-                continue
-            message = InboundMessage(sent_at, data)
-            waiting.push(message)
-            head = extend(head, message.hashed())
+        before = self.head(para_id)
+        head, refused_bytes = waiting.queue(messages, before, limits=DOWNWARD, sent_at=sent_at)
         if head != before:
             self.heads.insert(para_id, head)
         return refused_bytes
@@ -224,16 +240,8 @@ class Hrmp:
             self.open_channel(sender, recipient)
         channel = self.channels.get(channel_id)
         assert channel is not None
-        waiting, refused_bytes, head = self._contents.setdefault(channel_id, WaitingMessages()), 0, channel.head
-        for data in messages:
-            if len(data) > channel.max_message_size or not waiting.accepts(
-                len(data), max_count=channel.max_capacity, max_bytes=channel.max_total_size
-            ):
-                refused_bytes += len(data)
-                continue
-            message = InboundMessage(sent_at, data, sender)
-            waiting.push(message)
-            head = extend(head, message.hashed())
+        waiting = self._contents.setdefault(channel_id, WaitingMessages())
+        head, refused_bytes = waiting.queue(messages, channel.head, limits=channel, sent_at=sent_at, sender=sender)
         if head != channel.head:
             self._put(channel_id, replace(channel, mqc_head=head))
         return refused_bytes
