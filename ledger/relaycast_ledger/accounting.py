@@ -545,8 +545,11 @@ def account_for(
     With ``by_key`` it also says what each key took, with ``by_node`` of each node with which key it counts; ``causes``
     learns, by hash, as what.
     """
-    given = by_hash(proof)
     nodes = by_hash(collected.nodes) if collected.recorded is None else collected.recorded
+    proven = set(proof)
+    given = {node_hash: data for node_hash, data in nodes.items() if data in proven}
+    if len(given) < len(proven):  # a node that nobody collected
+        given = by_hash(proven)
     books = {para_id: PublisherTracker(view, subscriber) for para_id, view in result.plan.views.items()}
     for change in result.changes:
         books[change.para_id].change = change

@@ -1,12 +1,8 @@
 """The subscriber pallet: a parachain's copy of what it wants from publishers, kept up by relay state proofs.
 
-One algorithm runs in two modes: what the collator prunes by is what the chain verifies by. ``process_proof`` makes the
-plan of the pass, reads what changed until the meter or the proof ends, and, on chain, applies what was found: values go
-to the handler, the structure of the subscribed paths into the cache, and the roots that were processed into storage.
-With PRUNE nothing is written: what the pass read is what the pruned proof holds. Running out of weight is a result with
-a cursor.
-
-Variants hook in at three places: the reads of a pass, the node cache, and the record of deliveries.
+The pallet asks for its keys (``relay_keys``), is given a proof, and takes over what ``process_proof`` found. Values go
+to the handler, the structure of the subscribed paths goes into the cache, and the roots that were processed go into
+storage.
 """
 
 from collections.abc import Callable, Sequence
@@ -92,7 +88,12 @@ Key = Annotated[SubscribedKey, Rust("H256")]
 
 
 class ProcessingMode(Enum):
-    """Whether what is found is kept: ``PRUNE`` in the collator, ``VERIFY`` on chain."""
+    """Whether what is found is kept: ``PRUNE`` in the collator, ``VERIFY`` on chain.
+
+    One algorithm runs in both modes: it makes the plan of the pass, reads what changed until the meter or the proof
+    ends, and, on chain, applies what it found. With ``PRUNE`` nothing is written: the nodes that were read are the
+    proof.
+    """
 
     PRUNE = "prune"
     VERIFY = "verify"
@@ -176,7 +177,7 @@ class Subscriber:
         self._request: tuple[set[ParaId], RelayProofRequest] | None = None
         self._digests: dict[ParaId, bytes] = {}
 
-    # Where variants hook in
+    # Where variants hook in: the reads of a pass, the node cache, the record of deliveries
 
     @property
     def node_cache(self) -> NodeCache:
