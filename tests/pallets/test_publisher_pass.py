@@ -1,6 +1,7 @@
 """One publisher's part of a pass: what is read of its node cache, and what is swept out of it when."""
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -30,7 +31,7 @@ from pallets.subscriber_world import World, disabled
 from relaycast_pallets import Origin, Policies, PublishedEntry, ReadSource, SubscribedKey, derive_child_info
 from relaycast_pallets.subscriber.policies import StructureNodes
 from relaycast_pallets.subscriber.storage import Cursor
-from relaycast_pallets.subscriber.walk import PublisherWalk
+from relaycast_pallets.subscriber.walk import NodeReads, PublisherWalk
 from relaycast_trie import MemoryDB, StateVersion, StorageProof, TrieDBMut, blake2_256
 from relaycast_trie.hasher import twox_128
 from relaycast_trie.nibbles import to_nibbles
@@ -177,9 +178,9 @@ def nodes_in(kept: Iterable[bytes]) -> set[bytes]:
 def test_neighbours_that_were_dealt_with_against_one_root_are_walked_together(monkeypatch: pytest.MonkeyPatch) -> None:
     walk, walked = PublisherWalk.walk, list[tuple[int, int]]()
 
-    def noted(self: PublisherWalk, low: int, high: int, *, new_root: bytes, old_root: bytes | None) -> None:
+    def noted(self: PublisherWalk, reads: NodeReads, low: int, high: int, **roots: Any) -> None:
         walked.append((low, high))
-        walk(self, low, high, new_root=new_root, old_root=old_root)
+        walk(self, reads, low, high, **roots)
 
     world = World()
     world.subscribe(ALPHA, W)

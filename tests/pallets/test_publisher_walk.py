@@ -70,8 +70,8 @@ def walked(
     new_nodes, new_root = built(new)
     old_nodes, old_root = ({}, None) if old is None else built(old)
     source = Source(new_nodes, old_nodes)
-    walk = PublisherWalk(SubscribedPaths.of(wanted), source, max_depth=max_depth)
-    walk.walk(0, len(wanted), new_root=new_root, old_root=old_root)
+    walk = PublisherWalk(SubscribedPaths.of(wanted), max_depth=max_depth)
+    walk.walk(source, 0, len(wanted), new_root=new_root, old_root=old_root)
     assert walk.at == len(wanted)
     return walk, source
 
@@ -141,10 +141,11 @@ def test_ranges_walked_one_by_one_find_what_one_walk_finds(
     whole, _ = walked(new, old, wanted)
     middle = data.draw(st.integers(0, len(wanted)))
     (new_nodes, new_root), (old_nodes, old_root) = built(new), built(old)
-    parts = PublisherWalk(SubscribedPaths.of(wanted), Source(new_nodes, old_nodes), max_depth=64)
+    source = Source(new_nodes, old_nodes)
+    parts = PublisherWalk(SubscribedPaths.of(wanted), max_depth=64)
     for low, high in ((middle, len(wanted)), (0, middle)):
         if low < high:
-            parts.walk(low, high, new_root=new_root, old_root=old_root)
+            parts.walk(source, low, high, new_root=new_root, old_root=old_root)
     assert sorted(parts.changed) == sorted(whole.changed)
     assert (parts.gained, parts.lost) == (whole.gained, whole.lost)
 
@@ -155,8 +156,9 @@ def test_an_old_trie_seen_in_part_hides_no_change(
 ) -> None:
     (new_nodes, new_root), (old_nodes, old_root) = built(new), built(old)
     seen = {node_hash: node for at, (node_hash, node) in enumerate(sorted(old_nodes.items())) if at not in gone}
-    walk = PublisherWalk(SubscribedPaths.of(wanted), Source(new_nodes, seen), max_depth=64)
-    walk.walk(0, len(wanted), new_root=new_root, old_root=old_root)
+    source = Source(new_nodes, seen)
+    walk = PublisherWalk(SubscribedPaths.of(wanted), max_depth=64)
+    walk.walk(source, 0, len(wanted), new_root=new_root, old_root=old_root)
     found = dict(walk.changed)
     assert all(found[k] == new[k] for k in wanted if k in new and new[k] != old.get(k))
     assert walk.unseen or found.keys() == {k for k in wanted if k in new and new[k] != old.get(k)}
@@ -257,8 +259,9 @@ def test_a_leaf_that_ends_before_a_key_is_not_its_entry() -> None:
         trie[wanted[:31]] = value
         roots.append(trie.commit())
     nodes = {node_hash: node for node_hash in db if (node := db.get(node_hash)) is not None}
-    walk = PublisherWalk(SubscribedPaths.of([wanted]), Source(nodes, nodes), max_depth=64)
-    walk.walk(0, 1, new_root=roots[1], old_root=roots[0])
+    source = Source(nodes, nodes)
+    walk = PublisherWalk(SubscribedPaths.of([wanted]), max_depth=64)
+    walk.walk(source, 0, 1, new_root=roots[1], old_root=roots[0])
     assert walk.changed == []
 
 
@@ -275,8 +278,9 @@ def test_an_entry_that_moves_out_of_its_node_or_into_it_has_not_changed(
         trie[wanted] = value
         roots.append(trie.commit())
     found = {node_hash: node for node_hash in nodes if (node := nodes.get(node_hash)) is not None}
-    walk = PublisherWalk(SubscribedPaths.of([wanted]), Source(found, found), max_depth=64)
-    walk.walk(0, 1, new_root=roots[1], old_root=roots[0])
+    source = Source(found, found)
+    walk = PublisherWalk(SubscribedPaths.of([wanted]), max_depth=64)
+    walk.walk(source, 0, 1, new_root=roots[1], old_root=roots[0])
     assert walk.changed == ([] if old == new else [(wanted, new)])
 
 
@@ -319,10 +323,11 @@ def test_a_walk_that_a_read_stops_stands_at_the_key_under_work(stopped: int) -> 
     every = keys(40)
     nodes, root = built({each: each + bytes(8) for each in every})
     del nodes[blake2_256(every[stopped] + bytes(8))]
-    walk = PublisherWalk(SubscribedPaths.of(every), Source(nodes, {}), max_depth=64)
+    source = Source(nodes, {})
+    walk = PublisherWalk(SubscribedPaths.of(every), max_depth=64)
     assert walk.at == 0
     with pytest.raises(KeyError):
-        walk.walk(0, len(every), new_root=root, old_root=None)
+        walk.walk(source, 0, len(every), new_root=root, old_root=None)
     assert walk.at == stopped
 
 

@@ -191,14 +191,14 @@ class PaidReads:
         self.proof = proof
         self.meter = meter
         self.charges = charges
-        self._top = _TopTrie(self, proof.relay_root)
+        self._top_nodes: dict[bytes, Node] = {}
         self.made: list[NodeRead] = []
         self.least = charges.most
         """The most that the last read could have weighed."""
 
     def child_root(self, view: PublisherView) -> bytes | None:
         """Return the publisher's child root as the relay chain's top trie has it; raises ``Stop``."""
-        value = self._top.lookup(_path_to(view.para_id))
+        value = _TopTrie(self, self.proof.relay_root, self._top_nodes).lookup(_path_to(view.para_id))
         if value is not None and (isinstance(value, HashedValue) or len(value) != HASH_LENGTH):
             raise InvalidChildRoot(derive_child_info(view.para_id).prefixed_storage_key())
         return value
@@ -243,9 +243,9 @@ class _TopTrie(TrieDB):
 
     __slots__ = ("_decoded",)
 
-    def __init__(self, reads: PaidReads, relay_root: bytes) -> None:
+    def __init__(self, reads: PaidReads, relay_root: bytes, decoded: dict[bytes, Node]) -> None:
         super().__init__(reads, relay_root)
-        self._decoded: dict[bytes, Node] = {}
+        self._decoded = decoded
 
     def load(self, reference: bytes, path: bytes) -> Node:
         node = self._decoded.get(reference)
@@ -317,7 +317,7 @@ class PublisherPass:
         self._reads = reads
         self._callbacks = callbacks
         self._policies = policies
-        self._walk = PublisherWalk(view.subscribed, self, max_depth=max_trie_depth)
+        self._walk = PublisherWalk(view.subscribed, max_depth=max_trie_depth)
         self._looked_for: dict[bytes, bytes | None] = {}
         self._callback_weight = Weight.ZERO
         self._is_root_known = False
@@ -384,7 +384,7 @@ class PublisherPass:
             found.is_compared &= old_root == base
             walk.gained, walk.lost = set(), set()
             try:
-                walk.walk(start, stop, new_root=root, old_root=old_root)
+                walk.walk(self, start, stop, new_root=root, old_root=old_root)
             except TrieDepthExceeded as error:
                 found.disabled_by, walk.at = error.as_value(), start
                 self._callbacks.give_back(self._callback_weight)

@@ -70,9 +70,10 @@ class PublisherWalk:
 
     __slots__ = ("_max_depth", "_reads", "at", "changed", "gained", "lost", "subscribed", "unseen")
 
-    def __init__(self, subscribed: SubscribedPaths, reads: NodeReads, *, max_depth: int) -> None:
+    _reads: NodeReads
+
+    def __init__(self, subscribed: SubscribedPaths, *, max_depth: int) -> None:
         self.subscribed = subscribed
-        self._reads = reads
         self._max_depth = max_depth
         self.at = 0
         self.changed: list[tuple[SubscribedKey, bytes]] = []
@@ -80,9 +81,13 @@ class PublisherWalk:
         self.lost: set[Placement] = set()
         self.unseen: set[bytes] = set()
 
-    def walk(self, low: int, high: int, *, new_root: bytes, old_root: bytes | None) -> None:
-        """Deal with keys ``[low, high)``; raises ``TrieDepthExceeded`` and what the reads raise."""
-        self._visit(low, high, (0, new_root, 0), None if old_root is None else (0, old_root, 0))
+    def walk(self, reads: NodeReads, low: int, high: int, *, new_root: bytes, old_root: bytes | None) -> None:
+        """Deal with keys ``[low, high)``; raises ``TrieDepthExceeded`` and what the ``reads`` raise."""
+        self._reads = reads
+        try:
+            self._visit(low, high, (0, new_root, 0), None if old_root is None else (0, old_root, 0))
+        finally:
+            del self._reads  # they may hold the walk: a cycle would keep all nodes until a collection
         self.at = high
 
     def _visit(self, low: int, high: int, new: Side, old: Side) -> None:
