@@ -108,7 +108,7 @@ def test_a_missing_module_of_an_extra_is_one_line_that_names_the_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file([["0x01", "0x02"]], "state.json")
-    for name in [it for it in sys.modules if it.startswith(("relaycast_spark.proof", "relaycast.bench."))]:
+    for name in [it for it in sys.modules if it.startswith(("relaycast_spark.bulk_proofs", "relaycast.bench."))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
     line = refused(*arguments)
