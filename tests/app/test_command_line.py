@@ -96,7 +96,7 @@ def test_a_slip_on_the_command_line_is_named_with_what_was_meant(
     [
         (("prove", "state.json", "--out", "proofs.parquet"), "psutil", "spark"),
         (("prove", "state.json", "--out", "proofs.parquet"), "pyspark", "spark"),
-        (("bench", "spark"), "psutil", "spark"),
+        (("bench", "spark"), "pyspark", "spark"),
     ],
 )
 def test_a_missing_module_of_an_extra_is_one_line_that_names_the_extra(
