@@ -240,11 +240,11 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator["SparkSes
         with _configured(given, wanted.extra), _one_line_errors():
             yield given
         return
-    with _told_in_one_line():
-        session = build_session(wanted)
-        _hush_accumulators(session)
-        with _stopped(session), _one_line_errors():
-            yield session
+    logging.getLogger().addFilter(_is_not_of_the_gateway)  # it stays: objects of the JVM are let go of later, too
+    session = build_session(wanted)
+    _hush_accumulators(session)
+    with _stopped(session), _one_line_errors():
+        yield session
 
 
 @contextmanager
@@ -334,17 +334,6 @@ def _configured(session: "SparkSession", extra: tuple[tuple[str, str], ...]) -> 
                     session.conf.unset(name)
                 else:
                     session.conf.set(name, old)
-
-
-@contextmanager
-def _told_in_one_line() -> Iterator[None]:
-    """Let the gateway to the JVM print no traceback when the JVM goes first: that is said in one line elsewhere."""
-    root = logging.getLogger()
-    root.addFilter(_is_not_of_the_gateway)
-    try:
-        yield
-    finally:
-        root.removeFilter(_is_not_of_the_gateway)
 
 
 def _is_not_of_the_gateway(record: logging.LogRecord) -> bool:
