@@ -148,7 +148,7 @@ def sent_message(data: bytes, *, tick: int) -> SentMessage:
     first = next((index for index, it in enumerate(program) if isinstance(it, Publish)), 0)
     run = takewhile(lambda it: isinstance(it, Publish), program[first:])
     published = tuple(
-        Publication(SubscribedKey(it.key), it.value, it.ttl, tick) for it in run if isinstance(it, Publish)
+        Publication(SubscribedKey(it.key), it.value, it.ttl, tick, 0) for it in run if isinstance(it, Publish)
     )
     topic = program[-1].topic if program and isinstance(program[-1], SetTopic) else None
     return SentMessage(data, published, first, topic)

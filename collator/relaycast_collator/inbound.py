@@ -1,4 +1,4 @@
-"""Messages for parachains: what arrives in which relay block, and what a network knows of them beside the queues."""
+"""Messages for parachains: those that arrive by relay block, and what a network keeps of them apart from the queues."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ Messages = tuple[tuple[bytes, ...], tuple[bytes, ...]]
 """Downward and horizontal messages of one relay block."""
 
 Traffic = Callable[[int], Messages]
-"""What arrives for one parachain, by the number of the relay block that the messages stand in."""
+"""Messages that arrive for one parachain, by the number of their relay block."""
 
 MODELLED_SENDER = ParaId(9_999)
 """Who sends horizontal messages unless a load names its senders."""
@@ -29,32 +29,22 @@ def by_sender(
     return {sender: share for sender, share in sorted(shares.items()) if share}
 
 
-class InboundDump(DumpRow, frozen=True):
-    """What is known of a parachain's messages beside queues: what its blocks took that are not included yet."""
-
-    joined: U32
-    refused_bytes: Count
-    processed_downward_messages: U32
-    hrmp_watermark: U32 | None
-    """None of a parachain that built no block in the last tick."""
-
-
 class InboundState(DumpRow, frozen=True):
-    """What is known of a parachain's messages beside queues.
+    """A parachain's messages, apart from the queues.
 
-    These are the relay block in which it ``joined``, what was refused to senders, and what its blocks took that are not
-    included yet.
+    The relay block in which it ``joined``, the bytes refused to senders, and the messages taken by its blocks that are
+    not included yet.
     """
 
     joined: U32
     refused_bytes: Count
     processed_downward_messages: U32
     hrmp_watermark: U32 | None
-    """None of a parachain that built no block in the last tick."""
+    """``None`` for a parachain that built no block in the last tick."""
 
     @property
     def taken(self) -> MessagesTaken | None:
-        """What the blocks took that are not included yet, ``None`` where none was built."""
+        """Messages taken by blocks that are not included yet, ``None`` without such a block."""
         if self.hrmp_watermark is None:
             return None
         return MessagesTaken(self.processed_downward_messages, self.hrmp_watermark)
@@ -64,7 +54,7 @@ class InboundState(DumpRow, frozen=True):
 
 
 class InboundTracker(dict[ParaId, InboundState]):
-    """What is known of the messages for each parachain."""
+    """The messages of each parachain, apart from the queues."""
 
     def join(self, para_id: ParaId, relay_block: int) -> None:
         """Begin with a parachain that joins in ``relay_block``."""
@@ -76,13 +66,13 @@ class InboundTracker(dict[ParaId, InboundState]):
         return parents[-1 - min(pace.relay_parent_offset, newest - self[para_id].joined, len(parents) - 1)]
 
     def take(self, para_id: ParaId, taken: MessagesTaken) -> None:
-        """Note messages that a block took, for the relay block that includes it."""
+        """Add the messages that a block took, for the relay block that includes it."""
         before = self[para_id].taken
         now = taken if before is None else before.and_then(taken)
         self[para_id] = self[para_id].with_taken(now.processed_downward_messages, now.hrmp_watermark)
 
     def included(self, para_id: ParaId) -> MessagesTaken | None:
-        """Return what the blocks took that are included now, and forget it; ``None`` where none was built."""
+        """Return the messages taken by blocks that are included now, and forget them; ``None`` without such a block."""
         taken = self[para_id].taken
         if taken is not None:
             self[para_id] = self[para_id].with_taken(0, None)

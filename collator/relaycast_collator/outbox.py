@@ -41,7 +41,7 @@ class Publication(DumpRow, frozen=True):
     value: bytes
     ttl: U32
     tick: Count
-    fees: Count = 0
+    fees: Count
 
     def __post_init__(self) -> None:
         if len(self.value) > MAX_PUBLISH_VALUE_BYTES:

@@ -23,13 +23,14 @@ publications = st.builds(
     st.integers(0, 2_048).map(bytes),
     st.sampled_from([0, 1, U32_MAX]),
     st.just(1),
+    st.just(0),
 )
 
 
 def filled(count: int, size: int = 16, limits: UpwardLimits = POLKADOT_LIMITS) -> Outbox:
     outbox = Outbox(limits=limits)
     for number in range(count):
-        outbox.put(Publication(key(number), value(number, size), 0, 1))
+        outbox.put(Publication(key(number), value(number, size), 0, 1, 0))
     return outbox
 
 
@@ -89,7 +90,7 @@ def test_a_message_has_16_publications_and_a_block_16_messages() -> None:
 
 
 def test_a_message_ends_where_the_next_publication_would_not_fit() -> None:
-    size = Publication(key(0), bytes(100), 0, 1).encoded_bytes
+    size = Publication(key(0), bytes(100), 0, 1, 0).encoded_bytes
     exact, short = 2 + 3 * size, 2 + 3 * size - 1
     for message_bytes, first in ((exact, 3), (short, 2)):
         outbox = filled(4, 100, UpwardLimits(message_bytes=message_bytes))

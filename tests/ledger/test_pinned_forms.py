@@ -16,6 +16,8 @@ from relaycast_ledger.face_deliveries import FACE_DELIVERIES
 from relaycast_ledger.outcome import Outcome, Point, RuntimePoint
 from relaycast_ledger.run_tables import TABLES
 from relaycast_ledger.segments.checkpoint import freeze, unpacked
+from relaycast_ledger.segments.simulated import PublisherCount
+from relaycast_xcm.checkpoint import DumpRow
 from spark.scenarios import MARKET, SCARCE, UPGRADED
 
 PINNED: dict[str, Any] = json.loads((Path(__file__).parent / "pinned_forms.json").read_text())
@@ -85,3 +87,16 @@ def test_charts_have_the_figures_that_are_pinned() -> None:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_checkpoints_and_parts_have_the_bytes_that_are_pinned(name: str) -> None:
     assert bytes_of(name) == PINNED["bytes"][name]
+
+
+def rows_of_dumps(kind: type[msgspec.Struct] = DumpRow) -> Iterator[type[msgspec.Struct]]:
+    for row in kind.__subclasses__():
+        yield row
+        yield from rows_of_dumps(row)
+
+
+def test_a_row_of_a_checkpoint_has_all_its_fields() -> None:
+    """With a default for the last one, a shorter row would load as if it had been written."""
+    found: list[type[msgspec.Struct]] = [*rows_of_dumps(), PublisherCount]
+    assert len(found) > 10
+    assert not [(row.__name__, it.name) for row in found for it in msgspec.structs.fields(row) if not it.required]

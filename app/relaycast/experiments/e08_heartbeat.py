@@ -63,7 +63,7 @@ def _modes(scale: Scale, keys: int, value_bytes: int) -> list[Beats]:
                 value_bytes=value_bytes,
                 beating=beats,
                 blocks=blocks,
-                message_bytes=beats * Publication(SubscribedKey(bytes(32)), bytes(value_bytes), 0, 0).encoded_bytes,
+                message_bytes=beats * Publication(SubscribedKey(bytes(32)), bytes(value_bytes), 0, 0, 0).encoded_bytes,
                 relay_bytes=relay,
                 own_bytes=own,
                 callbacks=callbacks,

@@ -123,7 +123,7 @@ class BatchSimulation:
     def _take_counts(self) -> list[PublisherCount]:
         published = self.simulation.published
         counts = list(published.values())
-        published.update({para_id: PublisherCount(para_id) for para_id in published})
+        published.update({para_id: PublisherCount.zero(para_id) for para_id in published})
         return counts
 
 

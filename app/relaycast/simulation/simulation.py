@@ -142,7 +142,7 @@ class Simulation:
                 payment = None if chain.publish is None else chain.publish.payment
                 if isinstance(payment, Payment):
                     publisher.account.fund(payment.balance)
-                simulation.published[chain.id] = PublisherCount(chain.id)
+                simulation.published[chain.id] = PublisherCount.zero(chain.id)
         if sources.relay_code is not None:
             from relaycast.simulation.guests import run_relay_chain  # noqa: PLC0415 - needs the extra wasm
 

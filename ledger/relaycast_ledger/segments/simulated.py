@@ -37,10 +37,15 @@ class PublisherCount(Struct, array_like=True, forbid_unknown_fields=True):
     """Numbers of a publisher's publications, and the bytes of their values; ``refused`` counts messages."""
 
     para_id: U32
-    sent: CountSum = 0
-    published: CountSum = 0
-    refused: CountSum = 0
-    value_bytes: CountSum = 0
+    sent: CountSum
+    published: CountSum
+    refused: CountSum
+    value_bytes: CountSum
+
+    @classmethod
+    def zero(cls, para_id: int) -> "PublisherCount":
+        """Return the numbers of a publisher that has sent nothing."""
+        return cls(para_id, 0, 0, 0, 0)
 
 
 class Advanced(Struct, frozen=True):
