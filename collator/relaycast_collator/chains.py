@@ -48,7 +48,7 @@ from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Count, Dum
 from relaycast_xcm.ump import POLKADOT_LIMITS, UpwardLimits
 
 SentRow = tuple[ParaId, list[list[tuple[Publication, ...]]]]
-"""What the blocks of a parachain sent in the last tick: messages, and the publications in each."""
+"""Messages sent by the blocks of a parachain in the last tick, and the publications in each."""
 
 
 class ChainsDump(Dump, frozen=True):
@@ -61,7 +61,7 @@ class ChainsDump(Dump, frozen=True):
     inbound: list[InboundState]
     sent: list[SentRow]
     guests: GuestsDump | UnsetType = UNSET
-    """Absent where there are none."""
+    """Absent without any."""
 
 
 class RemoteHead(DumpRow, frozen=True):

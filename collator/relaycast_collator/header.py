@@ -168,14 +168,14 @@ def authority_of(seed: bytes, slot: int) -> int:
 def modelled_seal(para_id: ParaId, header: Header) -> DigestItem:
     """Return the seal of a header that is complete but for it: 64 bytes in the place of its author's signature.
 
-    They follow from the parachain and the header's hash, so that whoever builds the same block seals it alike.
+    They follow from the parachain and the header's hash, so the same block always has the same seal.
     """
     author = blake2_256(b"collator" + para_id.encode())
     return DigestItem.seal(AURA, blake2b(header.hash, key=author, digest_size=SIGNATURE_BYTES).digest())
 
 
 class ClosedBody(Struct, frozen=True):
-    """What a header says of its block's body; ``logs`` where given take the place of those that its author knew."""
+    """The fields of a header that follow from the block's body; given ``logs`` replace those of its author."""
 
     extrinsics_root: bytes
     logs: tuple[DigestItem, ...] | None = None

@@ -87,7 +87,7 @@ class Ending(Enum):
 
 
 class PublisherAccount(Struct, frozen=True, kw_only=True):
-    """What one publisher took of one block of a subscriber.
+    """The share of one publisher in one block of a subscriber.
 
     In the proof are ``top``, ``new``, ``changed``, ``unseen`` and ``value``; beside it ``cached``; and left out of it
     what was pruned. ``uncacheable`` and ``sibling_bytes`` are parts of ``new``, ``changed`` and ``unseen``.
@@ -114,7 +114,7 @@ class PublisherAccount(Struct, frozen=True, kw_only=True):
     """Nodes where the old trie, as far as the pass compares with one, has none at that prefix."""
 
     changed: NodeSum = NONE
-    """Nodes that stand in for another one at the same prefix."""
+    """Nodes that replace another one at the same prefix."""
 
     unseen: NodeSum = NONE
     """Nodes where the old trie cannot be seen: what was there, or above, is not in the node cache."""
@@ -144,7 +144,7 @@ class PublisherAccount(Struct, frozen=True, kw_only=True):
     """Bytes of child references that lead to no subscribed key."""
 
     consumed: Annotated[Weight, Total()] = Weight.ZERO
-    """What the meter charged for its reads: picoseconds, and bytes."""
+    """Weight that the meter charged for its reads: picoseconds, and bytes."""
 
     @property
     def structure(self) -> NodeTotals:

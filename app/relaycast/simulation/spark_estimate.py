@@ -1,4 +1,4 @@
-"""What a run takes here and on Spark, from a look at its first blocks, and how Spark spreads it.
+"""Estimates the time of a run here and on Spark from its first blocks, and chooses how Spark spreads it.
 
 Spark needs seconds before it does anything. By segments, every block passes through the spine of the driver: a run is
 at most twice as fast as in one process, and one that is stopped resumes. Readers side by side have no spine: the
@@ -21,7 +21,7 @@ START_SECONDS = 7.0
 """A session and its first job, on an idle machine with two cores."""
 
 SPINE_SHARE = 0.5
-"""How much of a run's time the driver takes at least, however many cores replay what it has passed."""
+"""Least share of a run's time that the driver takes, however many cores replay its blocks."""
 
 LOOK_SECONDS = 0.4
 LOOK_BLOCKS = 50
@@ -32,7 +32,7 @@ MOST_SECONDS = 2.0
 """Blocks that it sees in any case, for subscriptions begin in the first ones; a look never takes longer than this."""
 
 PROBE_SHARE = 0.8
-"""What a block takes that is run again under the other cache policy."""
+"""Time of a block that is run again under the other cache policy, over that of a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,12 @@ def faster_way(estimate: Estimate, shares: Sequence[Sequence[ParaId]], cores: in
 
 @dataclass(slots=True)
 class _ReaderClock:
-    """Adds up the processor time between facts: that before a parachain's block is what the block took."""
+    """Adds up the processor time between facts: the time before a parachain's block is the time of that block."""
 
     seconds: dict[ParaId, float] = field(default_factory=dict)
     _before: float = 0.0
 
-    def hear(self, fact: Fact) -> None:
+    def on_fact(self, fact: Fact) -> None:
         now = time.process_time()
         if isinstance(fact, BlockBuilt | BlockPanicked):
             self.seconds[fact.para_id] = self.seconds.get(fact.para_id, 0.0) + now - self._before
@@ -108,7 +108,7 @@ class _ReaderClock:
 def estimated(
     scenario: Scenario, *, trie_engine: Engine = "auto", clock: Callable[[], float] = time.process_time
 ) -> Estimate:
-    """Let some blocks pass and return what all of them would take; raises ``BadInput`` as a run does.
+    """Run the first blocks and return the time that all would take; raises ``BadInput`` as a run does.
 
     Processor time is measured, so that others on the machine do not count. The first block loads what it needs.
     """
@@ -119,7 +119,7 @@ def estimated(
     next(passing)
     begin = before = clock()
     readers, started = _ReaderClock(), time.process_time()
-    simulation.chains.listeners.append(readers.hear)
+    simulation.chains.listeners.append(readers.on_fact)
     seconds: list[float] = []
     for _ in passing:
         now = clock()
