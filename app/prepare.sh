@@ -131,6 +131,7 @@ pip_install() {
 }
 
 # Installs with the uv on the PATH, or else with one that pip brings into .venv and that asks the indexes pip is set to.
+# The latter keeps no cache: each install would leave the 1.4 GB that PySpark takes to build in the user's home.
 # Fails where there is no uv, and where pip is set to ask no index.
 uv_install() {
     if command -v uv > /dev/null 2>&1; then
@@ -143,8 +144,11 @@ uv_install() {
     for index in $(setting index-url); do set -- --default-index "$index" "$@"; done
     for index in $(setting extra-index-url); do set -- --index "$index" "$@"; done
     for place in $(setting find-links); do set -- --find-links "$place" "$@"; done
-    step env UV_SYSTEM_CERTS=true UV_INDEX_STRATEGY=unsafe-best-match \
+    step env UV_SYSTEM_CERTS=true UV_INDEX_STRATEGY=unsafe-best-match UV_CACHE_DIR="$root/.venv/uv-cache" \
         "$root/.venv/bin/uv" pip install --quiet --python "$root/.venv/bin/python" "$@"
+    status=$?
+    rm -rf "$root/.venv/uv-cache"
+    return $status
 }
 
 # A setting of pip: those of the environment are listed before those of files. Several values stand on one line.
@@ -170,7 +174,8 @@ compile_once() {
 }
 
 fail() {
-    reason=$(grep -i 'error' "$log" | tail -n 1)
+    reason=$(grep -i 'no space left' "$log" | tail -n 1)
+    [ -n "$reason" ] || reason=$(grep -i 'error' "$log" | tail -n 1)
     [ -n "$reason" ] || reason=$(tail -n 1 "$log")
     refuse "install failed: ${reason:-no message}; the whole log is $log"
 }

@@ -38,6 +38,7 @@ case "$1 ${{2-}}" in
         bin=$(dirname "$0")
         if [ "$last" = uv ] && [ -n "${{FAKE_NO_UV-}}" ]; then echo "ERROR: no uv" >&2; exit 1; fi
         [ -z "${{FAKE_SLOW-}}" ] || {{ : > "$FAKE_LOG.begun"; sleep "$FAKE_SLOW" & wait; }}
+        [ -z "${{FAKE_FULL-}}" ] || {{ echo "could not write to a.jar: No space left on device" >&2; FAKE_FAILS=1; }}
         [ -z "${{FAKE_FAILS-}}" ] || {{ echo "ERROR: no matching distribution" >&2; exit 1; }}
         if [ "$last" = uv ]; then cp "$FAKE_UV" "$bin/uv"; exit; fi
         {RELAYCAST};;
@@ -56,6 +57,7 @@ case "$1" in
     pip)
         bin=$(dirname "$5")
         [ -z "${{FAKE_SLOW_UV-}}" ] || {{ : > "$FAKE_LOG.begun"; sleep "$FAKE_SLOW_UV" & wait; }}
+        [ -z "${{UV_CACHE_DIR-}}" ] || {{ echo "$UV_CACHE_DIR" > "$FAKE_LOG.cache"; mkdir "$UV_CACHE_DIR"; }}
         [ -z "${{FAKE_UV_FAILS-}}" ] || {{ echo "error: no solution found" >&2; exit 2; }}
         {RELAYCAST};;
 esac
@@ -208,6 +210,15 @@ def test_a_uv_that_pip_brought_asks_where_pip_asks(clone: Path) -> None:
 
 
 @pytest.mark.parametrize("installer", [UV_BROUGHT], indirect=True)
+@pytest.mark.parametrize("failing", [{}, {"FAKE_UV_FAILS": "1"}], ids=["installed", "failed"])
+def test_a_uv_that_pip_brought_leaves_no_cache(clone: Path, failing: dict[str, str]) -> None:
+    start(clone, **failing)
+    cache = clone / ".venv" / "uv-cache"
+    assert (clone.parent / "log.cache").read_text() == f"{cache}\n"
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("installer", [UV_BROUGHT], indirect=True)
 def test_pip_installs_where_it_may_ask_no_index(clone: Path) -> None:
     start(clone, FAKE_PIP_CONFIG=":env:.no-index='1'")
     assert not [call for call in calls(clone) if call.startswith("uv")]
@@ -279,6 +290,11 @@ def test_a_failed_install_says_why_in_one_line_and_leaves_nothing(clone: Path) -
     assert "install failed: ERROR: no matching distribution; the whole log is " in failed.stderr
     assert failed.stderr.count("\n") == 1
     assert leftovers(clone) == []
+
+
+def test_a_full_disk_is_named_before_the_errors_that_follow_from_it(clone: Path) -> None:
+    failed = start(clone, FAKE_FULL="1", FAKE_UV_FAILS="1")
+    assert "install failed: could not write to a.jar: No space left on device; the whole log is " in failed.stderr
 
 
 def test_a_folder_that_cannot_be_written_is_named(clone: Path) -> None:
