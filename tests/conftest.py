@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Generator
 from functools import cache
@@ -182,6 +183,14 @@ def _place_of(file: Path) -> str:
     if 'spark: "SparkSession"' in text or 'usefixtures("spark")' in text:
         return ONE_SPARK
     return str(file)
+
+
+@pytest.fixture(autouse=True)
+def plain_walks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Walk publishers plainly where ``auto`` would choose: what it takes depends on what ran before in a process."""
+    array_walk = sys.modules.get("relaycast_pallets.subscriber.array_walk")
+    if array_walk is not None:
+        monkeypatch.setattr(array_walk, "pays_in_arrays", lambda *_: False)
 
 
 @pytest.fixture

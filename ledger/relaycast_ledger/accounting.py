@@ -23,9 +23,10 @@ from relaycast_ledger.record_fields import Last, Sum, Total, later, merged_total
 from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import PublisherView
-from relaycast_pallets.subscriber.proof_pass import by_hash, decode_known
+from relaycast_pallets.subscriber.proof_pass import by_hash
 from relaycast_pallets.subscriber.result import NodeRead, ProofProcessingResult, PublisherChange, ReadSource
 from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscribedPaths
+from relaycast_pallets.subscriber.walk import decode_known
 from relaycast_trie import StorageProof
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import to_nibbles

@@ -358,7 +358,7 @@ class Ledger:
         return f"<Ledger of {self.chains!r}, {self.invariants!r}>"
 
 
-def _totals(reads: list[NodeRead]) -> dict[str, ReadTotals]:
+def _totals(reads: Iterable[NodeRead]) -> dict[str, ReadTotals]:
     found = totals_by((read.source.value, read.size) for read in reads)
     return {source: ReadTotals(it.nodes, it.node_bytes) for source, it in found.items()}
 

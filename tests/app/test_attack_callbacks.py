@@ -9,7 +9,8 @@ from command_line import Command, Refused
 from relaycast.attacks import CallbackReport, callbacks
 from relaycast.attacks.heavy_callbacks import FEWEST_BLOCKS, STRIKE_AT
 from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
-from relaycast_pallets.subscriber.proof_pass import CallbackMeter, Stop
+from relaycast_pallets.subscriber.proof_pass import CallbackMeter
+from relaycast_pallets.subscriber.result import Stop
 from relaycast_pallets.subscriber.walk import PublisherWalk
 
 STRUCK = FEWEST_BLOCKS + 4 - STRIKE_AT - 1

@@ -71,7 +71,7 @@ def test_a_subscriber_that_takes_an_interrupted_pass_for_a_whole_one_loses_value
 
 def test_a_walk_that_hands_on_all_that_it_meets_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: a value counts as new because the leaf around it is."""
-    monkeypatch.setattr(walk, "_is_same", lambda _new, _old: False)
+    monkeypatch.setattr(walk, "is_same", lambda _new, _old: False)
     report = churn(blocks=10)
     assert report.target_attacked.callbacks > report.target_alone.callbacks
     assert report.violations

@@ -115,7 +115,7 @@ MUTANTS: dict[str, Breaks] = {
     "prune and verify read the same nodes": patched(
         lambda collation: replace(
             collation,
-            pruning=changed(collation.pruning, reads=collation.pruning.reads[::-1] + collation.pruning.reads),
+            pruning=changed(collation.pruning, reads=[*collation.pruning.reads[::-1], *collation.pruning.reads]),
         )
     ),
     "prune and verify consume the same weight": patched(

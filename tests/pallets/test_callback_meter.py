@@ -50,7 +50,8 @@ from relaycast_pallets import (
     ensure_callbacks_fit,
 )
 from relaycast_pallets.parachain_system import pallet as parachain_module
-from relaycast_pallets.subscriber.proof_pass import CallbackMeter, PublisherPass, Stop
+from relaycast_pallets.subscriber.proof_pass import CallbackMeter, PublisherPass
+from relaycast_pallets.subscriber.result import Stop
 from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
 from relaycast_pallets.subscriber.walk import PublisherWalk
 from relaycast_trie.node import HashedValue, Value

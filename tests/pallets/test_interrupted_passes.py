@@ -356,7 +356,7 @@ def trust_what_was_not_walked(patch: PATCH) -> None:
 
 def compare_values_as_they_are_stored(patch: PATCH) -> None:
     """An entry inside its node and the same entry outside of it are different."""
-    patch.setattr(walk, "_is_same", lambda new, old: new == old)
+    patch.setattr(walk, "is_same", lambda new, old: new == old)
 
 
 def go_on_when_disabled(patch: PATCH) -> None:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from pallets.block_vectors import key, keys, path_key
 from relaycast_pallets import SubscribedKey
-from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements, net_moves
+from relaycast_pallets.subscriber.node_cache import PublisherCache, marked_placements
 from relaycast_pallets.subscriber.subscription import SubscribedPaths
+from relaycast_pallets.subscriber.walk import Placements
 from relaycast_trie import MemoryDB, TrieDBMut
 from relaycast_trie.nibbles import to_nibbles
 
@@ -60,9 +61,10 @@ def test_a_node_that_comes_and_goes_in_one_pass_is_not_stored() -> None:
 
 
 def test_places_that_came_and_went_are_counted_against_each_other() -> None:
-    gained = [(b"", X), (b"\x01", X), (b"", Y)]
-    lost = [(b"\x02", X), (b"\x02", Z), (b"\x03", Z)]
-    assert net_moves(gained, lost) == {X: 1, Y: 1, Z: -2}
+    placements = Placements()
+    placements.gained = {(b"", X), (b"\x01", X), (b"", Y)}
+    placements.lost = {(b"\x02", X), (b"\x02", Z), (b"\x03", Z)}
+    assert placements.moved() == {X: 1, Y: 1, Z: -2}
 
 
 def test_nodes_that_are_not_at_hand_are_left_out() -> None:

@@ -97,8 +97,8 @@ def test_what_comes_and_goes_is_the_difference_of_the_marks(
     walk, _ = walked(new, old, wanted)
     paths = SubscribedPaths.of(wanted)
     before, after = (marked_placements(paths, root, nodes) for nodes, root in (built(old), built(new)))
-    assert walk.gained - walk.lost == after - before
-    assert walk.lost - walk.gained == before - after
+    assert walk.placements.gained - walk.placements.lost == after - before
+    assert walk.placements.lost - walk.placements.gained == before - after
     assert not walk.unseen
 
 
@@ -147,7 +147,7 @@ def test_ranges_walked_one_by_one_find_what_one_walk_finds(
         if low < high:
             parts.walk(source, low, high, new_root=new_root, old_root=old_root)
     assert sorted(parts.changed) == sorted(whole.changed)
-    assert (parts.gained, parts.lost) == (whole.gained, whole.lost)
+    assert (parts.placements.gained, parts.placements.lost) == (whole.placements.gained, whole.placements.lost)
 
 
 @given(contents, contents, some_keys, st.sets(st.integers(0, 30)))
@@ -167,8 +167,8 @@ def test_an_old_trie_seen_in_part_hides_no_change(
 def test_a_node_is_read_once_however_many_keys_lead_through_it() -> None:
     every = dict.fromkeys(keys(200), bytes(40))
     walk, source = walked(every, None, sorted(every)[:50])
-    placed = [node_hash for node_hash in source.new_reads if node_hash in {h for _, h in walk.gained}]
-    assert len(placed) == len(walk.gained)
+    placed = [node_hash for node_hash in source.new_reads if node_hash in {h for _, h in walk.placements.gained}]
+    assert len(placed) == len(walk.placements.gained)
 
 
 def test_below_an_unchanged_node_nothing_is_read() -> None:
@@ -295,7 +295,8 @@ def test_hundreds_of_keys_are_walked_like_a_few() -> None:
         marked_placements(SubscribedPaths.of(wanted), root, nodes) for nodes, root in (built(before), built(after))
     ]
     assert walk.changed == [(k, after[k]) for k in wanted if k in after and after[k] != before.get(k)]
-    assert (walk.gained - walk.lost, walk.lost - walk.gained) == (marks[1] - marks[0], marks[0] - marks[1])
+    gained, lost = walk.placements.gained, walk.placements.lost
+    assert (gained - lost, lost - gained) == (marks[1] - marks[0], marks[0] - marks[1])
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ from relaycast_pallets.subscriber.node_cache import NodeCache, PublisherCache, m
 from relaycast_pallets.subscriber.pallet import ProcessingMode, Subscriber, process_proof
 from relaycast_pallets.subscriber.plan import PublisherView
 from relaycast_pallets.subscriber.policies import StructureNodes
-from relaycast_pallets.subscriber.proof_pass import PaidReads, PublisherPass, Stop
-from relaycast_pallets.subscriber.result import NodeRead, PublisherChange
+from relaycast_pallets.subscriber.proof_pass import PaidReads, PublisherPass
+from relaycast_pallets.subscriber.result import NodeRead, PublisherChange, Stop
 from relaycast_pallets.subscriber.subscription import SubscribedPaths
 from relaycast_pallets.subscriber.variants.drafts import (
     AfterFirstKey,

@@ -31,10 +31,11 @@ class UndoLog:
 class OverlayStorage:
     """One trie's keys and values. Storages of one state share a ``undo``.
 
-    ``reads`` gathers the keys that are read, while somebody puts a set there.
+    ``reads`` gathers the keys that are read, while somebody puts a set there. ``watched_writes`` counts the writes
+    under the prefix that is ``watched``: who keeps what it read there in another form learns when that is stale.
     """
 
-    __slots__ = ("_moved", "_order", "_undo", "_values", "reads", "unsealed")
+    __slots__ = ("_moved", "_order", "_undo", "_values", "reads", "unsealed", "watched", "watched_writes")
 
     def __init__(self, undo: UndoLog, values: Mapping[bytes, bytes] | None = None) -> None:
         self._undo = undo
@@ -45,6 +46,8 @@ class OverlayStorage:
         """What changed since the last seal, with the values that were sealed."""
 
         self.reads: set[bytes] | None = None
+        self.watched: bytes | None = None
+        self.watched_writes = 0
 
     def get(self, key: bytes) -> bytes | None:
         if self.reads is not None:
@@ -64,6 +67,8 @@ class OverlayStorage:
             frame[place] = (old, key in self.unsealed)
         self.unsealed.setdefault(key, old)
         self._values[key] = value
+        if self.watched is not None and key.startswith(self.watched):
+            self.watched_writes += 1
         if old is None and self._order is not None:
             self._disorder(key)
 
@@ -77,6 +82,8 @@ class OverlayStorage:
             frame[place] = (old, key in self.unsealed)
         self.unsealed.setdefault(key, old)
         del self._values[key]
+        if self.watched is not None and key.startswith(self.watched):
+            self.watched_writes += 1
         if self._order is not None:
             self._disorder(key)
 
@@ -139,6 +146,7 @@ class OverlayStorage:
         self._order = None
         self._moved.clear()
         self.unsealed = {}
+        self.watched_writes += 1
 
     def restore(self, key: bytes, old: bytes | None, *, was_unsealed: bool) -> None:
         """Undo a change of ``key``: part of a transaction that rolls back."""
@@ -151,6 +159,8 @@ class OverlayStorage:
             self._disorder(key)
         if not was_unsealed:
             self.unsealed.pop(key, None)
+        if self.watched is not None and key.startswith(self.watched):
+            self.watched_writes += 1
 
     def _disorder(self, key: bytes) -> None:
         """Note that ``key`` came or went: the order is put right when it is next asked for, or built anew."""

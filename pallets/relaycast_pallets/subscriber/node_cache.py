@@ -106,7 +106,7 @@ class NodeCache:
         """
         kept = self.kept(change.nodes)
         if is_settled(change, view) and not change.unseen and len(kept) == len(change.nodes):
-            return PublisherCache.moved(net_moves(change.gained, change.lost), view.cache.shared(), kept)
+            return PublisherCache.moved(change.placements.moved(), view.cache.shared(), kept)
         stored = view.cache.all()
         known = stored | change.nodes
         placements = marked_placements(view.subscribed, root, known)
@@ -130,11 +130,7 @@ class NodeCache:
 
     def write(self, para_id: ParaId, cache: PublisherCache) -> None:
         """Write the changes of a publisher's cache."""
-        nodes = self.storage.cache_of(para_id)
-        for node_hash in sorted(cache.remove):
-            nodes.remove(node_hash)
-        for node_hash, data in cache.insert.items():
-            nodes.insert(node_hash, data)
+        self.storage.cache_of(para_id).change(sorted(cache.remove), cache.insert)
         if cache.shared:
             self.storage.shared_trie_nodes.insert(para_id, cache.shared)
         elif cache.shared is not None:
@@ -157,16 +153,6 @@ class NodeCache:
 def is_settled(change: PublisherChange, view: PublisherView) -> bool:
     """Return whether all keys were compared with the one trie that the cache has the structure of."""
     return view.root is not None and view.processed_roots is None and change.is_compared
-
-
-def net_moves(gained: Iterable[Placement], lost: Iterable[Placement]) -> dict[bytes, int]:
-    """Return how many places of each node came, less those that went."""
-    moved: dict[bytes, int] = {}
-    for _, node_hash in gained:
-        moved[node_hash] = moved.get(node_hash, 0) + 1
-    for _, node_hash in lost:
-        moved[node_hash] = moved.get(node_hash, 0) - 1
-    return moved
 
 
 def marked_placements(subscribed: SubscribedPaths, root: bytes, nodes: Mapping[bytes, bytes]) -> set[Placement]:

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from relaycast_pallets.broadcaster.storage import PublishedEntry, derive_child_info
 from relaycast_pallets.frame.system import Origin, System, ensure_root
 from relaycast_pallets.frame.well_known_keys import Child, RelayProofRequest
+from relaycast_pallets.subscriber.array_walk import ArrayReads
 from relaycast_pallets.subscriber.config import SubscriberConfig, ensure_cache_can_be_limited
 from relaycast_pallets.subscriber.errors import (
     NoCachedNodes,
@@ -49,9 +50,9 @@ from relaycast_pallets.subscriber.plan import (
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES, Policies
 from relaycast_pallets.subscriber.proof_pass import (
     CallbackMeter,
-    Charges,
     PaidReads,
     TrackedProof,
+    charges_under,
     run_pass,
 )
 from relaycast_pallets.subscriber.result import ProofProcessingResult, PublisherChange
@@ -195,10 +196,10 @@ class Subscriber:
 
     def paid_reads(self, proof: TrackedProof, meter: WeightMeter) -> PaidReads:
         """Return how a pass reads a proof, and pays for it."""
-        charges = Charges(self.policies.metering, self.config)
+        charges = charges_under(self.policies.metering, self.config)
         if self.policies.metering.charges_own_state:
             return MeteredStateReads(proof, meter, charges, self.storage, self.config.db_weight)
-        return PaidReads(proof, meter, charges)
+        return ArrayReads(proof, meter, charges, self.system.state.engine)
 
     # From what is wanted to what was found
 

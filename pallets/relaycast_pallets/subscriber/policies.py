@@ -53,6 +53,8 @@ class MeteringPolicy(Protocol):
 
     def cached_node(self, db_weight: DbWeight, size: int) -> Weight: ...
 
+    def __hash__(self) -> int: ...
+
 
 class EveryRead(Struct, frozen=True):
     """One database read and the bytes read, for nodes, values and cached nodes alike."""

@@ -9,7 +9,8 @@ that a collator and its chain read the same.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property, lru_cache
+from typing import Any
 
 from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.subscriber.config import SubscriberConfig
@@ -20,31 +21,24 @@ from relaycast_pallets.subscriber.result import (
     Oversize,
     ProofProcessingResult,
     PublisherChange,
+    ReadLog,
     ReadSource,
+    Stop,
     StopCause,
     WalkedRange,
 )
 from relaycast_pallets.subscriber.storage import Cursor
 from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscriptionHandler, weigher_of
-from relaycast_pallets.subscriber.walk import Placement, PublisherWalk, TrieDepthExceeded
-from relaycast_trie.exceptions import CodecError, InvalidChildRoot, InvalidNode, UnusedNodes
+from relaycast_pallets.subscriber.walk import PublisherWalk, TrieDepthExceeded, decode_known
+from relaycast_trie.engine import HASHES, array_engine, pays_in_arrays
+from relaycast_trie.exceptions import InvalidChildRoot, UnusedNodes
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
 from relaycast_trie.nibbles import from_nibbles, to_nibbles
 from relaycast_trie.node import Empty, HashedValue, Node, Value
-from relaycast_trie.node_codec import decode_known_node
 from relaycast_trie.paths import descend
 from relaycast_trie.plain.trie_db import TrieDB
 from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_xcm.primitives import DbWeight, ParaId, Weight, WeightMeter
-
-
-class Stop(Exception):
-    """The pass ends here, for this ``cause``."""
-
-    def __init__(self, cause: StopCause = StopCause.BUDGET) -> None:
-        super().__init__(cause)
-        self.cause = cause
-
 
 NodesByHash = Mapping[bytes, bytes]
 
@@ -60,13 +54,15 @@ class TrackedProof:
     lacks must not pass.
     """
 
-    __slots__ = ("accessed", "is_trusted", "nodes", "relay_root")
+    __slots__ = ("_table", "_unmarked", "accessed", "is_trusted", "nodes", "relay_root")
 
     def __init__(self, proof: StorageProof | Iterable[bytes], relay_root: bytes) -> None:
         self.nodes: NodesByHash = by_hash(proof.nodes if isinstance(proof, StorageProof) else proof)
         self.relay_root = relay_root
         self.accessed: set[bytes] = set()
         self.is_trusted = False
+        self._table: Any = None
+        self._unmarked: list[bytes] = []
 
     @classmethod
     def trusted(cls, nodes: NodesByHash, relay_root: bytes) -> "TrackedProof":
@@ -89,6 +85,18 @@ class TrackedProof:
     def record(self, node_hash: bytes, _data: bytes, /) -> None:
         """Count a node as read."""
         self.accessed.add(node_hash)
+        self._unmarked.append(node_hash)
+
+    def table(self) -> Any:
+        """Return the nodes in arrays (``array.side_by_side.NodeTable``); those that were read are marked."""
+        if self._table is None:
+            self._table = array_engine("side_by_side").NodeTable(self.nodes.keys(), self.nodes.values())
+            self._table.unmark_all()
+            self._unmarked = list(self.accessed)
+        if self._unmarked:
+            self._table.mark(self._unmarked)
+            self._unmarked = []
+        return self._table
 
     def read_static(self, keys: Iterable[bytes]) -> dict[bytes, bytes | None]:
         """Read keys of the relay chain's top trie outside of any budget.
@@ -111,15 +119,10 @@ class TrackedProof:
 
 def by_hash(nodes: Iterable[bytes]) -> dict[bytes, bytes]:
     """Return nodes by their hash."""
-    return {blake2_256(node): node for node in nodes}
-
-
-def decode_known(node_hash: bytes, data: bytes) -> Node:
-    """Return the node with these bytes: what PRUNE decodes, VERIFY meets again. Raises ``InvalidNode``."""
-    try:
-        return decode_known_node(data)
-    except CodecError as error:
-        raise InvalidNode(node_hash, error.reason, error.offset) from None
+    given = list(nodes)
+    if pays_in_arrays(HASHES, len(given)):
+        return dict(zip(array_engine("side_by_side").hashes_of(given), given, strict=True))
+    return {blake2_256(node): node for node in given}
 
 
 # What reads and callbacks weigh
@@ -133,8 +136,6 @@ class Charges:
     panics. ``most`` is the largest charge of all.
     """
 
-    __slots__ = ("cached", "largest", "most", "node", "value")
-
     def __init__(self, metering: MeteringPolicy, config: SubscriberConfig) -> None:
         self.largest = largest = config.min_weight.proof_size
 
@@ -145,6 +146,17 @@ class Charges:
         self.value = by_size(metering.relay_value)
         self.cached = by_size(metering.cached_node)
         self.most = self.node(largest).max(self.value(largest)).max(self.cached(largest))
+
+    @cached_property
+    def prices(self) -> Any:
+        """What a relay node, a relay value and a cached node weigh, by size, as the array engine has it."""
+        sizes = range(self.largest + 1)
+        lists = [[(it.ref_time, it.proof_size) for it in map(of, sizes)] for of in (self.node, self.value, self.cached)]
+        return array_engine("side_by_side").price_lists(lists)
+
+
+charges_under = lru_cache(maxsize=64)(Charges)
+"""The charges under a metering and a configuration, made once."""
 
 
 class CallbackMeter:
@@ -161,6 +173,11 @@ class CallbackMeter:
         self._weigher = weigher_of(handler)
         self.limit = limit
         self.consumed = Weight.ZERO
+
+    @property
+    def weighs(self) -> bool:
+        """Whether the handler declares anything."""
+        return self._weigher is not None
 
     def admit(self, publisher: ParaId, key: SubscribedKey) -> Weight:
         """Return the weight of one more callback, for ``consume``; raises ``Stop`` if it does not fit."""
@@ -192,7 +209,7 @@ class PaidReads:
         self.meter = meter
         self.charges = charges
         self._top_nodes: dict[bytes, Node] = {}
-        self.made: list[NodeRead] = []
+        self.made = ReadLog()
         self.least = charges.most
         """The most that the last read could have weighed."""
 
@@ -202,6 +219,10 @@ class PaidReads:
         if value is not None and (isinstance(value, HashedValue) or len(value) != HASH_LENGTH):
             raise InvalidChildRoot(derive_child_info(view.para_id).prefixed_storage_key())
         return value
+
+    def walk(self, view: PublisherView, _keys: int, *, max_depth: int) -> PublisherWalk:
+        """Return what walks the keys of a publisher, that many of them first."""
+        return PublisherWalk(view.subscribed, max_depth=max_depth)
 
     def get(self, node_hash: bytes, /) -> bytes:
         """Return a node of the top trie; raises ``Stop``."""
@@ -216,7 +237,7 @@ class PaidReads:
             size = len(data)
             charges = self.charges.value if source is ReadSource.RELAY_VALUE else self.charges.node
             self.pay(NodeRead(publisher, node_hash, size, source, charges(size)))
-            self.proof.accessed.add(node_hash)
+            self.proof.record(node_hash, data)
         return data
 
     def cached(self, view: PublisherView, node_hash: bytes) -> bytes | None:
@@ -317,8 +338,9 @@ class PublisherPass:
         self._reads = reads
         self._callbacks = callbacks
         self._policies = policies
+        self._max_depth = max_trie_depth
         self._walk = PublisherWalk(view.subscribed, max_depth=max_trie_depth)
-        self._looked_for: dict[bytes, bytes | None] = {}
+        self.looked_for: dict[bytes, bytes | None] = {}
         self._callback_weight = Weight.ZERO
         self._is_root_known = False
 
@@ -347,11 +369,10 @@ class PublisherPass:
             return found if found.sweeping else None
         if found.root is not None and self._is_unchanged:
             return None
-        found.keys_walked = sum(stop - start for start, stop, _, _ in found.ranges)
-        found.gained = set[Placement]().union(*(it.gained for it in found.ranges))
-        found.lost = set[Placement]().union(*(it.lost for it in found.ranges))
+        found.keys_walked = sum(it.stop - it.start for it in found.ranges)
+        found.placements = walk.placements.all_of(it.placements for it in found.ranges)
         found.unseen = walk.unseen
-        found.cached = {node_hash: data for node_hash, data in self._looked_for.items() if data is not None}
+        found.cached = {node_hash: data for node_hash, data in self.looked_for.items() if data is not None}
         if found.disabled_by is not None:
             found.finished, found.deleted = True, []
         elif found.root is None:
@@ -377,12 +398,15 @@ class PublisherPass:
 
     def _walk_all(self, low: int, high: int, root: bytes) -> None:
         """Walk keys ``[low, high)`` under ``root``; raises ``Stop``. A trie that is too deep disables the publisher."""
-        found, walk = self.found, self._walk
+        found = self.found
+        if not found.ranges:
+            self._walk = self._reads.walk(self._view, high - low, max_depth=self._max_depth)
+        walk = self._walk
         for start, stop, base in self._bases(low, high):
             # Keys processed against the current root are done under every policy; otherwise no pass would ever end.
             old_root = base if base == root else self._policies.callback.compared_with(base)
             found.is_compared &= old_root == base
-            walk.gained, walk.lost = set(), set()
+            walk.placements = type(walk.placements)()
             try:
                 walk.walk(self, start, stop, new_root=root, old_root=old_root)
             except TrieDepthExceeded as error:
@@ -390,7 +414,7 @@ class PublisherPass:
                 self._callbacks.give_back(self._callback_weight)
                 return
             finally:
-                found.ranges.append(WalkedRange(start, walk.at, walk.gained, walk.lost))
+                found.ranges.append(WalkedRange(start, walk.at, walk.placements))
 
     def _bases(self, low: int, high: int) -> list[tuple[int, int, bytes | None]]:
         """Return ranges of keys that were last processed against the same root."""
@@ -409,12 +433,12 @@ class PublisherPass:
     def _processed_roots(self) -> dict[SubscribedKey, bytes | None]:
         keys = self._view.subscribed.keys
         processed = {key: self._view.processed_root(key) for key in keys}
-        for start, stop, _, _ in self.found.ranges:
+        for start, stop, _ in self.found.ranges:
             processed.update(dict.fromkeys(keys[start:stop], self.found.root))
         return processed
 
     def new_node(self, node_hash: bytes) -> Node:
-        data = self._looked_for.get(node_hash, b"")
+        data = self.looked_for.get(node_hash, b"")
         if data == b"":
             data = self._cached(node_hash)
         if data is None:
@@ -423,18 +447,27 @@ class PublisherPass:
         return decode_known(node_hash, data)
 
     def old_node(self, node_hash: bytes) -> Node | None:
-        data = self._looked_for.get(node_hash, b"")
+        data = self.looked_for.get(node_hash, b"")
         if data == b"":
             data = self._cached(node_hash)
         return None if data is None else decode_known(node_hash, data)
 
     def changed_entry(self, key: SubscribedKey, value: Value) -> bytes:
         """Return the new entry of a key, read only if its callback fits too; raises ``Stop``."""
-        weight = self._callbacks.admit(self._view.para_id, key)
+        weight = self.admit(key)
         if isinstance(value, HashedValue):
             value = self._reads.relay(self._view.para_id, value.hash, ReadSource.RELAY_VALUE)
-        self._consume(weight)
+        self.consume(weight)
         return value
+
+    @property
+    def weighs(self) -> bool:
+        """Whether callbacks weigh anything."""
+        return self._callbacks.weighs
+
+    def admit(self, key: SubscribedKey) -> Weight:
+        """Return the weight of the callback for a changed key; raises ``Stop`` if it does not fit."""
+        return self._callbacks.admit(self._view.para_id, key)
 
     def absent(self, low: int, high: int) -> None:
         """Note those of the keys ``[low, high)``, all proven absent, whose deletion is to be reported; may ``Stop``."""
@@ -444,15 +477,15 @@ class PublisherPass:
         for index in range(low, high):
             if keys[index] in delivered:
                 self._walk.at = index
-                self._consume(self._callbacks.admit(self._view.para_id, keys[index]))
+                self.consume(self._callbacks.admit(self._view.para_id, keys[index]))
                 self.found.deleted.append(keys[index])
 
     def _cached(self, node_hash: bytes) -> bytes | None:
         """Return a node of the cache, paid for once, ``None`` when it is not there; raises ``Stop``."""
-        data = self._looked_for[node_hash] = self._reads.cached(self._view, node_hash)
+        data = self.looked_for[node_hash] = self._reads.cached(self._view, node_hash)
         return data
 
-    def _consume(self, weight: Weight) -> None:
+    def consume(self, weight: Weight) -> None:
         """Count a callback, which is dropped again if the publisher is disabled."""
         self._callbacks.consume(weight)
         if weight is not Weight.ZERO:
@@ -465,6 +498,8 @@ class PublisherPass:
 def _oversize(reads: PaidReads, publishers: Mapping[ParaId, PublisherPass]) -> Iterator[Oversize]:
     """Yield what was longer than a read is charged for, with the keys of the entries inside."""
     largest = reads.charges.largest
+    if reads.made.largest <= largest:
+        return
     for publisher, node_hash, size, _, _ in reads.made:
         if size > largest:
             if publisher is None:

@@ -4,15 +4,16 @@ A version 0 trie has its values inside its nodes, however long they are, so a no
 for: ``:code`` may be in a node on the way to a publisher that has not published yet. Such nodes are ``oversize``.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from msgspec import Struct, field
 
 from relaycast_pallets.subscriber.plan import SubscriberPlan, Turn
 from relaycast_pallets.subscriber.storage import Cursor, ProcessedRoots
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_pallets.subscriber.walk import Placement, TrieDepthExceeded
+from relaycast_pallets.subscriber.walk import Placement, Placements, TrieDepthExceeded
 from relaycast_xcm.primitives import ParaId, Weight
 
 
@@ -24,6 +25,14 @@ class StopCause(Enum):
     """A node is missing. What PRUNE leaves out for want of budget, VERIFY finds missing."""
 
     CALLBACKS = "callbacks"
+
+
+class Stop(Exception):
+    """The pass ends here, for this ``cause``."""
+
+    def __init__(self, cause: StopCause = StopCause.BUDGET) -> None:
+        super().__init__(cause)
+        self.cause = cause
 
 
 class Oversize(Struct, frozen=True):
@@ -81,13 +90,68 @@ class NodeRead(NamedTuple):
     weight: Weight
 
 
+class ReadLog(Sequence[NodeRead]):
+    """The reads of a pass in their order, none longer than ``largest``; some become objects when they are asked for."""
+
+    __slots__ = ("_later", "_made", "largest")
+
+    def __init__(self) -> None:
+        self.largest = 0
+        self._made: list[NodeRead] = []
+        self._later: list[tuple[int, Callable[[], list[NodeRead]]]] = []
+
+    def append(self, read: NodeRead) -> None:
+        """Add a read."""
+        if self._later:
+            self._make()
+        self.largest = max(self.largest, read.size)
+        self._made.append(read)
+
+    def add_later(self, count: int, largest: int, make: Callable[[], list[NodeRead]]) -> None:
+        """Add ``count`` reads, which ``make`` returns."""
+        self.largest = max(self.largest, largest)
+        self._later.append((count, make))
+
+    def _make(self) -> list[NodeRead]:
+        later, self._later = self._later, []
+        for _, make in later:
+            self._made += make()
+        return self._made
+
+    def __len__(self) -> int:
+        return len(self._made) + sum(count for count, _ in self._later)
+
+    @overload
+    def __getitem__(self, index: int) -> NodeRead: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[NodeRead]: ...
+
+    def __getitem__(self, index: int | slice) -> NodeRead | list[NodeRead]:
+        return self._make()[index]
+
+    def __setitem__(self, index: int, read: NodeRead) -> None:
+        self._make()[index] = read
+        self.largest = max(self.largest, read.size)
+
+    def __iter__(self) -> Iterator[NodeRead]:
+        return iter(self._make())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReadLog | list) and self._make() == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._make())
+
+
 class WalkedRange(NamedTuple):
-    """Keys ``[start, stop)`` that were processed, and the placements met in the new and in the old trie alone."""
+    """Keys ``[start, stop)`` that were processed, and the placements met in one of the two tries alone."""
 
     start: int
     stop: int
-    gained: set[Placement]
-    lost: set[Placement]
+    placements: Placements
 
 
 class PublisherChange(Struct):
@@ -112,10 +176,7 @@ class PublisherChange(Struct):
     """For a publisher cut short, the root against which each key was last processed."""
 
     keys_walked: int = 0
-    gained: set[Placement] = field(default_factory=set)
-    """Nodes met in the new trie alone; ``lost`` are those met in the old one."""
-
-    lost: set[Placement] = field(default_factory=set)
+    placements: Placements = field(default_factory=Placements)
     unseen: set[bytes] = field(default_factory=set)
     """Prefixes where the old trie could not be looked into."""
 
@@ -135,6 +196,15 @@ class PublisherChange(Struct):
 
     stopped_at: int = 0
 
+    @property
+    def gained(self) -> set[Placement]:
+        """Nodes met in the new trie alone; ``lost`` are those met in the old one."""
+        return self.placements.gained
+
+    @property
+    def lost(self) -> set[Placement]:
+        return self.placements.lost
+
 
 class ProofProcessingResult(Struct):
     """How a pass ended: in which ``turn``, with what moved and what was read."""
@@ -142,7 +212,7 @@ class ProofProcessingResult(Struct):
     plan: SubscriberPlan
     turn: Turn
     changes: list[PublisherChange]
-    reads: list[NodeRead]
+    reads: Sequence[NodeRead]
     consumed: Weight
     allowed: Weight = Weight.MAX
     """What the meter had left before the pass."""

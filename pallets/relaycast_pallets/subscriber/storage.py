@@ -7,11 +7,12 @@ an interrupted pass came, and which cached nodes stand at several places.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.storage import OverlayStorage
 from relaycast_pallets.frame.typed_storage import (
     BLAKE2_128_CONCAT,
     BYTES32,
@@ -22,6 +23,7 @@ from relaycast_pallets.frame.typed_storage import (
     StorageValue,
 )
 from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscribedPaths
+from relaycast_trie.engine import array_engine
 from relaycast_trie.exceptions import CodecError
 from relaycast_trie.hasher import blake2_128_concat
 from relaycast_trie.scale import (
@@ -115,6 +117,7 @@ class SubscriberStorage:
         self.shared_trie_nodes = StorageMap(state, PALLET, "SharedTrieNodes", (BLAKE2_128_CONCAT, PARA_ID), _COUNTS)
         self.cached_sizes = StorageValue(state, PALLET, "CachedSizes", _SIZES)
         self.delivered_keys = StorageMap(state, PALLET, "DeliveredKeys", (BLAKE2_128_CONCAT, PARA_ID), _NODE)
+        self.tables = NodeTables(state, self.cached_trie_nodes.prefix, self.cached_trie_nodes.split)
         self._caches: dict[ParaId, PublisherNodes] = {}
 
     def cache_of(self, para_id: ParaId) -> "PublisherNodes":
@@ -252,18 +255,90 @@ class SubscriberStorage:
 class PublisherNodes:
     """The cached nodes of one publisher (``CachedNodes``), read and written by hash."""
 
-    __slots__ = ("_para_id", "_storage", "_under", "get", "insert", "remove")
+    __slots__ = ("_para_id", "_storage", "_under", "get")
 
     def __init__(self, storage: SubscriberStorage, para_id: ParaId) -> None:
         self._storage, self._para_id = storage, para_id
-        under = storage.cached_trie_nodes.under(para_id)
-        self.get, self.insert, self.remove = under.get, under.insert, under.remove
+        self._under = storage.cached_trie_nodes.under(para_id)
+        self.get = self._under.get
+
+    def change(self, removed: Sequence[bytes], inserted: Mapping[bytes, bytes]) -> None:
+        """Remove nodes, then insert some."""
+        tables = self._storage.tables
+        table = tables.known(self._para_id)
+        for node_hash in removed:
+            self._under.remove(node_hash)
+        for node_hash, data in inserted.items():
+            self._under.insert(node_hash, data)
+        if table is not None:
+            table.remove(list(removed))
+            table.insert(list(inserted), list(inserted.values()))
+            tables.note_writes()
+
+    def table(self) -> Any | None:
+        """Return the nodes in arrays (``array.side_by_side.NodeTable``), ``None`` where they cannot be had so."""
+        return self._storage.tables.of(self._para_id)
+
+    def note_reads(self, hashes: Iterable[bytes]) -> None:
+        """Note that these were looked for, as ``get`` does."""
+        reads = self._storage.state.top.reads
+        if reads is not None:
+            reads.update(map(self._under.storage_key, hashes))
 
     def all(self) -> dict[bytes, bytes]:
         return dict(self._storage.cached_trie_nodes.items_of(self._para_id))
 
     def shared(self) -> Mapping[bytes, int]:
         return self._storage.shared_trie_nodes.get(self._para_id) or {}
+
+
+class NodeTables:
+    """The cached nodes of all publishers in arrays, made of what is stored, for as long as nobody else writes there."""
+
+    def __init__(self, state: State, prefix: bytes, split: int) -> None:
+        self._state, self._prefix, self._split = state, prefix, split
+        self._tables: dict[ParaId, Any] | None = None
+        self._top: OverlayStorage | None = None
+        self._writes = -1
+
+    def of(self, para_id: ParaId) -> Any | None:
+        """Return the table of a publisher; ``None`` in a state with gaps, and where what is stored is no node."""
+        table = self.known(para_id)
+        if table is None and type(self._state.top) is OverlayStorage:
+            try:
+                self._load()
+            except CodecError:
+                return None
+            table = self.known(para_id)
+        return table
+
+    def known(self, para_id: ParaId) -> Any | None:
+        """Return the table of a publisher, if tables were made and are true."""
+        top = self._state.top
+        if self._tables is None or self._top is not top or self._writes != top.watched_writes:
+            self._tables = None
+            return None
+        table = self._tables.get(para_id)
+        if table is None:
+            table = self._tables[para_id] = array_engine("side_by_side").NodeTable()
+        return table
+
+    def note_writes(self) -> None:
+        """Take the writes up to now for those that the tables have too."""
+        self._writes = self._state.top.watched_writes
+
+    def _load(self) -> None:
+        found: dict[ParaId, tuple[list[bytes], list[bytes]]] = {}
+        top = self._top = self._state.top
+        for raw, data in top.values.items():
+            if raw.startswith(self._prefix):
+                hashes, nodes = found.setdefault(PARA_ID.decode(raw[self._split - 4 : self._split]), ([], []))
+                hashes.append(raw[-32:])
+                nodes.append(_decode_bytes(data))
+        table_of = array_engine("side_by_side").NodeTable
+        self._tables = {para_id: table_of(*nodes) for para_id, nodes in found.items()}
+        top.watched = self._prefix
+        self.note_writes()
 
 
 class _NoNodes:

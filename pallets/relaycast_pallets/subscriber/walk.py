@@ -6,6 +6,7 @@ before, its depth is counted anew. Nodes are compared by prefix. Depth is no cri
 moves the others up or down. Presence in the cache is none either, because two keys may have equal leaves.
 """
 
+from collections.abc import Iterable
 from itertools import compress
 from operator import ne
 from typing import Protocol
@@ -13,10 +14,10 @@ from typing import Protocol
 from msgspec import Struct
 
 from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscribedPaths
-from relaycast_trie.exceptions import RelaycastError
+from relaycast_trie.exceptions import CodecError, InvalidNode, RelaycastError
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
 from relaycast_trie.node import NO_CHILDREN, Branch, Empty, HashedValue, Leaf, Node, Value
-from relaycast_trie.node_codec import decode_node
+from relaycast_trie.node_codec import decode_known_node, decode_node
 from relaycast_trie.paths import under, ways
 
 NIBBLES = range(16)
@@ -27,6 +28,33 @@ Place = tuple[int, bytes, int]
 
 Placement = tuple[bytes, bytes]
 """A node that has a hash, with the nibble prefix at which it stands."""
+
+
+class Placements:
+    """Places of nodes that were met in one of the two tries alone: ``gained`` in the new one, ``lost`` in the old."""
+
+    gained: set[Placement]
+    lost: set[Placement]
+
+    @classmethod
+    def all_of(cls, some: Iterable["Placements"]) -> "Placements":
+        """Return the places of several ranges of keys together."""
+        given, together = list(some), cls()
+        together.gained = set[Placement]().union(*(it.gained for it in given))
+        together.lost = set[Placement]().union(*(it.lost for it in given))
+        return together
+
+    def __init__(self) -> None:
+        self.gained, self.lost = set(), set()
+
+    def moved(self) -> dict[bytes, int]:
+        """Return how many places of each node came, less those that went."""
+        moved: dict[bytes, int] = {}
+        for _, node_hash in self.gained:
+            moved[node_hash] = moved.get(node_hash, 0) + 1
+        for _, node_hash in self.lost:
+            moved[node_hash] = moved.get(node_hash, 0) - 1
+        return moved
 
 
 class End(Struct, frozen=True):
@@ -61,14 +89,22 @@ class NodeReads(Protocol):
     def absent(self, low: int, high: int) -> None: ...
 
 
+def decode_known(node_hash: bytes, data: bytes) -> Node:
+    """Return the node with these bytes: what PRUNE decodes, VERIFY meets again. Raises ``InvalidNode``."""
+    try:
+        return decode_known_node(data)
+    except CodecError as error:
+        raise InvalidNode(node_hash, error.reason, error.offset) from None
+
+
 class PublisherWalk:
     """Walks keys ``[low, high)`` of ``subscribed``; ``at`` is the key under work, all before it are dealt with.
 
-    ``changed`` gathers key and entry. ``gained`` and ``lost`` are the placements met in the new and in the old trie
-    alone. ``unseen`` are the prefixes where a node of the old trie is not available.
+    ``changed`` gathers key and entry, ``placements`` those met in the new and in the old trie alone. ``unseen`` are the
+    prefixes where a node of the old trie is not available.
     """
 
-    __slots__ = ("_max_depth", "_reads", "at", "changed", "gained", "lost", "subscribed", "unseen")
+    __slots__ = ("_max_depth", "_reads", "at", "changed", "placements", "subscribed", "unseen")
 
     _reads: NodeReads
 
@@ -77,8 +113,7 @@ class PublisherWalk:
         self._max_depth = max_depth
         self.at = 0
         self.changed: list[tuple[SubscribedKey, bytes]] = []
-        self.gained: set[Placement] = set()
-        self.lost: set[Placement] = set()
+        self.placements = Placements()
         self.unseen: set[bytes] = set()
 
     def walk(self, reads: NodeReads, low: int, high: int, *, new_root: bytes, old_root: bytes | None) -> None:
@@ -161,7 +196,7 @@ class PublisherWalk:
         if above == self._max_depth:
             raise TrieDepthExceeded(self.subscribed.keys[low], self._max_depth)
         node = self._reads.new_node(reference)
-        self.gained.add((self.subscribed.paths[low][:depth], reference))
+        self.placements.gained.add((self.subscribed.paths[low][:depth], reference))
         return node
 
     def _read_old(self, low: int, place: Place) -> Node | None:
@@ -172,7 +207,7 @@ class PublisherWalk:
         prefix = self.subscribed.paths[low][:depth]
         if node is None:
             self.unseen.add(prefix)
-        self.lost.add((prefix, reference))
+        self.placements.lost.add((prefix, reference))
         return node
 
     def _compare_leaves(self, low: int, high: int, depth: int, new: Leaf, old: Leaf) -> None:
@@ -188,7 +223,7 @@ class PublisherWalk:
         if not isinstance(new, End):
             self._reads.absent(index, index + 1)
             return
-        if isinstance(old, End) and _is_same(new.value, old.value):
+        if isinstance(old, End) and is_same(new.value, old.value):
             return
         key = self.subscribed.keys[index]
         self.changed.append((key, self._reads.changed_entry(key, new.value)))
@@ -199,7 +234,7 @@ def _nodes_to(place: Place) -> int:
     return place[2] + (len(place[1]) == HASH_LENGTH)
 
 
-def _is_same(new: Value, old: Value) -> bool:
+def is_same(new: Value, old: Value) -> bool:
     """Return whether two values are equal, be they inside their nodes or outside (a key changes its state version)."""
     return new == old or (type(new) is not type(old) and _digest(new) == _digest(old))
 

@@ -33,6 +33,7 @@ from relaycast_trie.array.array_proofs import (
 )
 from relaycast_trie.array.array_trie import ArrayTrie, root_of
 from relaycast_trie.array.forest import ArrayForest
+from relaycast_trie.array.side_by_side import KeyColumn, NodeTable, SideBySide, hashes_of, price_lists
 from relaycast_trie.engine import (
     BUILDS,
     CHANGES,
@@ -165,7 +166,18 @@ def states() -> None:
     forest.hashed()
 
 
-GROUPS: tuple[Callable[[], object], ...] = (verdicts, roots, proofs, changes, compact_proofs, states)
+def walks() -> None:
+    """Walk two tries side by side, the old one empty."""
+    db, root = build_database({bytes([i]) * 32: bytes(40) for i in range(2)}, state_version=StateVersion.V1)
+    nodes = [node for node_hash in db.references() if (node := db.get(node_hash)) is not None]
+    given = NodeTable(hashes_of(nodes), nodes)
+    given.unmark_all()
+    walk = SideBySide(KeyColumn([bytes(32)]), given, NodeTable(), price_lists([[(0, 0)]] * 3), most_above=1)
+    walk.begin(0, 1, root, None, (0, 0))
+    walk.go_on(asks=False)
+
+
+GROUPS: tuple[Callable[[], object], ...] = (verdicts, roots, proofs, changes, compact_proofs, walks, states)
 """The first one and the last have few kernels in common, so that two processes compile few kernels twice."""
 
 

@@ -16,13 +16,12 @@ from relaycast_pallets.subscriber.node_cache import (
     PublisherCache,
     is_settled,
     marked_placements,
-    net_moves,
 )
 from relaycast_pallets.subscriber.plan import PublisherView, SubscriptionChange
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.result import ProofProcessingResult, PublisherChange
 from relaycast_pallets.subscriber.storage import CachedSize, SubscriberStorage
-from relaycast_pallets.subscriber.walk import Placement
+from relaycast_pallets.subscriber.walk import Placement, Placements
 from relaycast_xcm.primitives import ParaId
 
 SPARE = 8
@@ -86,9 +85,10 @@ class CacheLimit(NodeCache):
         publisher, new, old = view.para_id, change.nodes, change.cached
         known, room = self.of(publisher), self.room(publisher)
         inserted = {it: new[it] for prefix, it in change.gained if it in new and _keeps(known, prefix)}
-        came = [it for it in change.gained if it[1] in inserted or it[1] not in new]
-        went = [placement for placement in change.lost if placement[1] in old]
-        cache = PublisherCache.moved(net_moves(came, went), view.cache.shared(), inserted)
+        known_moves = Placements()
+        known_moves.gained = {it for it in change.gained if it[1] in inserted or it[1] not in new}
+        known_moves.lost = {placement for placement in change.lost if placement[1] in old}
+        cache = PublisherCache.moved(known_moves.moved(), view.cache.shared(), inserted)
         size = known.size + _bytes(cache.insert.values()) - _bytes(old[it] for it in cache.remove)
         if size > room or (known.cut is not None and 2 * size <= room):
             return None

@@ -23,13 +23,13 @@ from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES
 from relaycast_pallets.subscriber.proof_pass import (
     Charges,
     PaidReads,
-    Stop,
     TrackedProof,
 )
 from relaycast_pallets.subscriber.result import (
     NodeRead,
     PublisherChange,
     ReadSource,
+    Stop,
     StopCause,
 )
 from relaycast_pallets.subscriber.storage import NO_CACHED_NODES, CachedNodes, SubscriberStorage
@@ -177,8 +177,8 @@ class RefCountedCache(NodeCache):
     def counted(self, change: PublisherChange, view: PublisherView) -> PublisherCache:
         """Return the changes by the keys that moved from one trie to the other, range by range."""
         moved: dict[bytes, int] = {}
-        for start, stop, gained, lost in change.ranges:
-            for sign, placements in ((1, gained), (-1, lost)):
+        for start, stop, placed in change.ranges:
+            for sign, placements in ((1, placed.gained), (-1, placed.lost)):
                 for prefix, node_hash in placements:
                     low, high = under(view.subscribed.paths, prefix, start, stop)
                     moved[node_hash] = moved.get(node_hash, 0) + sign * (high - low)

@@ -1,0 +1,206 @@
+"""The walk of a publisher in arrays: ``walk`` is its law, and says what it finds and why.
+
+A kernel of the trie's array engine goes down both tries. What it cannot know it asks for: whether a value and a hash
+of one are the same, and whether a callback is admitted. What it found becomes objects when it ends.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from relaycast_pallets.subscriber.plan import PublisherView
+from relaycast_pallets.subscriber.proof_pass import Charges, PaidReads, PublisherPass, TrackedProof
+from relaycast_pallets.subscriber.result import NodeRead, ReadSource, Stop, StopCause
+from relaycast_pallets.subscriber.storage import NO_CACHED_NODES, PublisherNodes
+from relaycast_pallets.subscriber.walk import (
+    NodeReads,
+    Placement,
+    Placements,
+    PublisherWalk,
+    TrieDepthExceeded,
+    decode_known,
+    is_same,
+)
+from relaycast_trie.engine import WALKS, Engine, array_engine, kernels_can_be_compiled, pays_in_arrays
+from relaycast_trie.hasher import HASH_LENGTH
+from relaycast_trie.node import HashedValue, Value
+from relaycast_trie.node_codec import decode_node
+from relaycast_xcm.primitives import ParaId, Weight, WeightMeter
+
+SOURCES = (ReadSource.RELAY_NODE, ReadSource.RELAY_VALUE, ReadSource.CACHED_NODE)
+"""What is paid for, as the kernel numbers it."""
+
+
+class ArrayReads(PaidReads):
+    """Reads of a pass that walks publishers in arrays if the ``engine`` is ``array``, or ``auto`` and that pays."""
+
+    def __init__(self, proof: TrackedProof, meter: WeightMeter, charges: Charges, engine: Engine) -> None:
+        super().__init__(proof, meter, charges)
+        self._engine = engine
+
+    def walk(self, view: PublisherView, keys: int, *, max_depth: int) -> PublisherWalk:
+        """Return what walks a publisher, that many ``keys`` first."""
+        pays = pays_in_arrays(WALKS, keys) if self._engine == "auto" else self._engine == "array"
+        fits = isinstance(self.proof.nodes, dict) and self.meter.consumed.all_lte(self.meter.limit)
+        if pays and fits and view.delivered is frozenset and kernels_can_be_compiled():
+            cache = view.cache
+            kept = array_engine("side_by_side").NodeTable() if cache is NO_CACHED_NODES else None
+            if isinstance(cache, PublisherNodes):
+                kept = cache.table()
+            if kept is not None:
+                return ArrayWalk(self, view, kept, max_depth=max_depth)
+        return super().walk(view, keys, max_depth=max_depth)
+
+
+class ArrayWalk(PublisherWalk):
+    """A walk of one publisher's keys in arrays."""
+
+    __slots__ = ("_kept", "_paid", "_side_by_side", "_view")
+
+    def __init__(self, paid: PaidReads, view: PublisherView, kept: Any, *, max_depth: int) -> None:
+        super().__init__(view.subscribed, max_depth=max_depth)
+        self.placements = ArrayPlacements()
+        arrays = array_engine("side_by_side")
+        keys = arrays.KeyColumn(view.subscribed.keys)
+        self._paid, self._view, self._kept = paid, view, kept
+        self._side_by_side = arrays.SideBySide(
+            keys, paid.proof.table(), kept, paid.charges.prices, most_above=max_depth
+        )
+
+    def walk(self, reads: NodeReads, low: int, high: int, *, new_root: bytes, old_root: bytes | None) -> None:
+        """Deal with keys ``[low, high)``, as the plain walk does."""
+        assert isinstance(reads, PublisherPass)
+        meter, walk = self._paid.meter, self._side_by_side
+        self._paid.proof.table()  # what was read by other ways since counts as paid
+        before = meter.remaining()
+        walk.begin(low, high, new_root, old_root, (before.ref_time, before.proof_size))
+        try:
+            self._go_on(reads)
+            self.at = high
+        except BaseException:
+            self.at = walk.key
+            raise
+        finally:
+            left = walk.allowed
+            meter.consume(Weight(before.ref_time - left[0], before.proof_size - left[1]))
+            self._take(reads)
+
+    def _go_on(self, reads: PublisherPass) -> None:
+        """Answer the kernel until it is done; raises what the reads of a plain walk raise."""
+        arrays, walk = array_engine("side_by_side"), self._side_by_side
+        answer, admitted = False, Weight.ZERO
+        while True:
+            before = walk.changes
+            status = walk.go_on(asks=reads.weighs, answer=answer)
+            if walk.changes > before:
+                reads.consume(admitted)
+            answer, admitted = False, Weight.ZERO
+            if status == arrays.DONE:
+                return
+            if status == arrays.FULL:
+                self._take(reads)
+            elif status == arrays.SAME:
+                answer = is_same(*(_value(*value) for value in walk.values))
+            elif status == arrays.ADMIT:
+                admitted = reads.admit(self.subscribed.keys[walk.key])
+            else:
+                self._end(status)
+
+    def _end(self, status: int) -> None:
+        """Raise what ends a walk."""
+        arrays, walk = array_engine("side_by_side"), self._side_by_side
+        if status == arrays.TOO_DEEP:
+            raise TrieDepthExceeded(self.subscribed.keys[walk.key], self._max_depth)
+        reference = walk.reference
+        if len(reference) == HASH_LENGTH:
+            self._note_reads([reference])
+        if status == arrays.UNDECODABLE:
+            if len(reference) == HASH_LENGTH:
+                data = self._view.cache.get(reference)
+                decode_known(reference, self._paid.proof.nodes[reference] if data is None else data)
+            decode_node(reference)
+            raise AssertionError(f"the kernel refuses a node that decodes: 0x{reference.hex()}")
+        raise Stop(StopCause.PROOF if status == arrays.NOT_GIVEN else StopCause.BUDGET)
+
+    def _note_reads(self, hashes: list[bytes]) -> None:
+        """Note what was looked for in the cache."""
+        if isinstance(self._view.cache, PublisherNodes):
+            self._view.cache.note_reads(hashes)
+
+    def _take(self, reads: PublisherPass) -> None:
+        """Take what was found so far out of the arrays; reads and placements become objects when they are asked for."""
+        walk, paid, found = self._side_by_side, self._paid, reads.found
+        given, kept = paid.proof.table(), self._kept
+        of_given, of_kept = walk.paid_nodes
+        cached = {kept.hashes[number]: kept.nodes[number] for number in of_kept}
+        met = {given.hashes[number]: given.nodes[number] for number in walk.fresh}
+        made = partial(
+            _reads_made, self._view.para_id, paid.charges, (given.hashes, kept.hashes), (given.nodes, kept.nodes)
+        )
+        paid.made.add_later(len(of_given) + len(of_kept), walk.longest_read, partial(made, walk.reads))
+        paid.proof.accessed.update(map(given.hashes.__getitem__, of_given))
+        found.nodes.update(met)
+        reads.looked_for.update(cached)
+        missing = [(self.subscribed.paths[first][:depth], node_hash) for first, depth, node_hash in walk.missing]
+        self.unseen.update(prefix for prefix, _ in missing)
+        self._note_reads([*met, *cached, *(node_hash for _, node_hash in missing)])
+        assert isinstance(self.placements, ArrayPlacements)
+        self.placements.columns.append((self.subscribed.paths, (given.hashes, kept.hashes), walk.placed, missing))
+        keys = self.subscribed.keys
+        self.changed += [(keys[key], walk.bytes_at(source, at, size)) for key, source, at, size in walk.changed]
+        walk.forget()
+
+
+class ArrayPlacements(Placements):
+    """Places of nodes in arrays; they become sets when they are asked for."""
+
+    def __init__(self) -> None:
+        self.columns: list[tuple[Sequence[bytes], tuple[list[bytes], list[bytes]], Any, list[Placement]]] = []
+        """The paths of the keys, the hashes of given and of kept nodes, the places in arrays, and those without a
+        node, which are lost."""
+
+    @classmethod
+    def all_of(cls, some: Iterable[Placements]) -> "ArrayPlacements":
+        """Return the places of several ranges of keys together."""
+        together = cls()
+        together.columns = [column for it in some if isinstance(it, ArrayPlacements) for column in it.columns]
+        return together
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in {"gained", "lost"}:
+            raise AttributeError(name)
+        self.gained, self.lost = set(), set()
+        for paths, hashes, (gained, lost), missing in self.columns:
+            for placed, found in ((gained, self.gained), (lost, self.lost)):
+                found.update((paths[first][:depth], hashes[at][it]) for first, depth, at, it in placed.tolist())
+            self.lost.update(missing)
+        return self.__dict__[name]
+
+    def moved(self) -> dict[bytes, int]:
+        """Return how many places of each node came, less those that went."""
+        if len(self.columns) != 1 or self.columns[0][3]:
+            return super().moved()
+        ((_, hashes, placed, _),) = self.columns
+        moves = array_engine("side_by_side").net_moves(*placed)
+        return {hashes[source][number]: difference for source, number, difference in moves}
+
+
+def _reads_made(
+    para_id: ParaId,
+    charges: Charges,
+    hashes: tuple[list[bytes], list[bytes]],
+    nodes: tuple[list[bytes], list[bytes]],
+    reads: Any,
+) -> list[NodeRead]:
+    """Return reads as objects."""
+    prices = charges.node, charges.value, charges.cached
+    made = []
+    for what, number in reads.tolist():
+        table = int(what == len(SOURCES) - 1)
+        size = len(nodes[table][number])
+        made.append(NodeRead(para_id, hashes[table][number], size, SOURCES[what], prices[what](size)))
+    return made
+
+
+def _value(data: bytes, is_hash: bool) -> Value:
+    return HashedValue(data) if is_hash else data
