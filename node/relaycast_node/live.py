@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 
-from relaycast_collator import BlockBuilt, ChainSimulator, Fact, GuestBuilt, RelaySealed
+from relaycast_collator import BlockBuilt, ChainSimulator, Fact, RelaySealed, WasmBlockBuilt
 from relaycast_collator.header import Header
 from relaycast_node.block_time import BlockTime, block_time_text
 from relaycast_node.chain.exceptions import CannotGoBack, ChainsHalted, TickFailed, UnknownBlock
@@ -67,8 +67,8 @@ LATE_LINE_SECONDS = 60.0
 class Live:
     """Served ``chains``, at block 0, and what lets one tick pass: a ``step``, or a workload that can go back too.
 
-    ``name`` is part of the chains' names. Chains that run code of their own come served: ``guests`` by id, and the
-    relay chain as ``relay``.
+    ``name`` is part of the chains' names. Chains that run code of their own come served: ``wasm_parachains`` by id, and
+    the relay chain as ``relay``.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Live:
         block_time: BlockTime = "manual",
         token: Token | None = None,
         relay: ServedChain | None = None,
-        guests: Mapping[int, ServedChain] | None = None,
+        wasm_parachains: Mapping[int, ServedChain] | None = None,
     ) -> None:
         self.chains = chains
         self.name = name
@@ -89,7 +89,7 @@ class Live:
         self.parachains: dict[int, ServedChain] = {
             int(para_id): serve_parachain(chain, f"{name} parachain {para_id}", token=token, time=self.time)
             for para_id, chain in chains.parachains.items()
-        } | dict(guests or {})
+        } | dict(wasm_parachains or {})
         self.facts: Signal[Fact] = Signal()
         """Emits every fact of a tick, in order, once the tick is complete; facts of a failed tick are never emitted."""
 
@@ -116,7 +116,7 @@ class Live:
         self._snapshots: dict[int, ChainsSnapshot | None] = {}
         self._snapshot_count = 0
         workload = Idle(step) if callable(step) else step
-        refusal = REAL_RUNTIMES if guests or relay is not None else None
+        refusal = REAL_RUNTIMES if wasm_parachains or relay is not None else None
         self._timeline = Timeline(chains, TimedWorkload(workload, self.time), self._heads, refusal=refusal)
         self._offers: dict[ChainId, Offers] = {}
         for chain in self.served():
@@ -505,7 +505,7 @@ class Live:
     def _on_fact(self, fact: Fact) -> None:
         if isinstance(fact, RelaySealed):
             self._note(self.relay, fact.block.header)
-        elif isinstance(fact, BlockBuilt | GuestBuilt) and int(fact.para_id) in self.parachains:
+        elif isinstance(fact, BlockBuilt | WasmBlockBuilt) and int(fact.para_id) in self.parachains:
             self._note(self.parachains[int(fact.para_id)], fact.block.header)
         self._facts.append(fact)
 

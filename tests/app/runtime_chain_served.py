@@ -54,10 +54,12 @@ class ServedRuntime(Asking):
 
     def __init__(self, runtime: WasmRuntime, genesis: dict[bytes, bytes], label: ChainLabel) -> None:
         chains = ChainSimulator()
-        self.guest = RuntimeParachain(ParaId(3000), runtime, State(genesis, state_version=runtime.version.trie_version))
-        chains.add_guest(self.guest)
-        self.chain: ServedChain = RuntimeChains(chains).serve_parachain(self.guest, label)
-        self.live = Live(chains, chains.step, guests={3000: self.chain})
+        self.parachain = RuntimeParachain(
+            ParaId(3000), runtime, State(genesis, state_version=runtime.version.trie_version)
+        )
+        chains.add_wasm_parachain(self.parachain)
+        self.chain: ServedChain = RuntimeChains(chains).serve_parachain(self.parachain, label)
+        self.live = Live(chains, chains.step, wasm_parachains={3000: self.chain})
         face = NodeFace(self.live, version="1.2.3").parachain(3000)
         assert face is not None
         super().__init__(face)

@@ -3,7 +3,7 @@
 import pytest
 
 from app.runtime_chain_served import ServedRuntime
-from relaycast_collator import GuestBuilt
+from relaycast_collator import WasmBlockBuilt
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash
 from relaycast_node.rpc.header_json import hexed
 from relaycast_pallets.frame.well_known_keys import RelayProofRequest, Top
@@ -69,25 +69,25 @@ def test_a_runtime_that_knows_no_nonces_says_so() -> None:
 
 
 def test_a_panic_comes_with_the_runtime_s_own_words_and_leaves_nothing(served: ServedRuntime) -> None:
-    before = served.guest.state.snapshot()
+    before = served.parachain.state.snapshot()
     code, message, _ = served.ask("state_call", "BlockBuilder_apply_extrinsic", hexed(PANIC))
     assert code == 4003
     assert message == "Client error: Execution failed: Execution aborted due to panic: the extrinsic asked for it"
-    assert served.guest.state.snapshot() == before
+    assert served.parachain.state.snapshot() == before
 
 
 def test_a_call_that_writes_leaves_no_trace(served: ServedRuntime) -> None:
-    before = served.guest.state.snapshot()
+    before = served.parachain.state.snapshot()
     assert served.ask("state_call", "BlockBuilder_apply_extrinsic", hexed(WRITE)) == "0x0000"
     assert served.ask("system_dryRun", hexed(WRITE_CHILD)) == "0x0000"
     assert served.ask("system_dryRun", hexed(INVALID)) == "0x010000"
-    assert served.guest.state.snapshot() == before
+    assert served.parachain.state.snapshot() == before
     assert served.ask("state_getStorage", hexed(KEY)) is None
 
 
 def test_a_submitted_extrinsic_stands_in_the_next_block(served: ServedRuntime) -> None:
-    facts: list[GuestBuilt] = []
-    served.live.facts.connect(lambda fact: facts.append(fact) if isinstance(fact, GuestBuilt) else None)
+    facts: list[WasmBlockBuilt] = []
+    served.live.facts.connect(lambda fact: facts.append(fact) if isinstance(fact, WasmBlockBuilt) else None)
     served.live.new_block()
     assert served.ask("author_submitExtrinsic", hexed(WRITE)) == hexed(extrinsic_hash(WRITE))
     assert served.ask("author_pendingExtrinsics") == [hexed(WRITE)]
@@ -188,6 +188,6 @@ def test_the_node_asks_the_header_of_the_block_that_it_sealed(served: ServedRunt
     served.live.new_block()
     header = served.chain.best.header
     assert served.ask("chain_getHeader")["stateRoot"] == hexed(header.state_root)
-    assert served.guest.state.root == header.state_root
+    assert served.parachain.state.root == header.state_root
     assert served.ask("state_getStorage", hexed(HEADER)) is None
     assert ScaleReader(header.encode()).take(32) == served.chain.genesis_hash

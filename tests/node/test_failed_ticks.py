@@ -211,7 +211,7 @@ def test_chains_that_cannot_go_back_halt_and_are_still_there_to_read() -> None:
     chains = ChainSimulator()
     chains.add_parachain(READER)
     reader = live_chains().parachains[READER]
-    live = Live(chains, chains.step, guests={9_999: reader})
+    live = Live(chains, chains.step, wasm_parachains={9_999: reader})
     live.new_block(2)
     head = live.relay.best.hash
     poison(live, READER, DIGESTS)
@@ -440,7 +440,7 @@ def test_chains_that_halted_start_again_behind_the_last_whole_tick(tmp_path: Pat
     def begun() -> tuple[Live, InputJournal]:
         chains = ChainSimulator()
         chains.add_parachain(READER)
-        live = Live(chains, chains.step, guests={9_999: live_chains().parachains[READER]})
+        live = Live(chains, chains.step, wasm_parachains={9_999: live_chains().parachains[READER]})
         journal, frames = InputJournal.open(file, clock=Clock())
         JournalReplay(live).run(frames)
         live.log = journal

@@ -91,8 +91,15 @@ def living(name: str, block_time: str = "", *, finality: int | None = None, keep
     for listener in (network.ledger.on_fact, simulation.on_fact):  # nobody asks this server for the tables of a run
         chains.listeners.remove(listener)
 
-    relay, guests = _of_real_runtimes(simulation)
-    live = Live(chains, ScenarioWorkload(simulation), name=scenario.name, block_time=pace, relay=relay, guests=guests)
+    relay, wasm_parachains = _of_real_runtimes(simulation)
+    live = Live(
+        chains,
+        ScenarioWorkload(simulation),
+        name=scenario.name,
+        block_time=pace,
+        relay=relay,
+        wasm_parachains=wasm_parachains,
+    )
     for served in live.served():
         served.kept_blocks = kept
         if finality is not None:
@@ -103,7 +110,7 @@ def living(name: str, block_time: str = "", *, finality: int | None = None, keep
 def _of_real_runtimes(simulation: Simulation) -> tuple[ServedChain | None, dict[int, ServedChain]]:
     """Serve the chains that real runtimes run: the relay chain, where it is one, and parachains by id."""
     chains, sources = simulation.chains, simulation.sources
-    if not chains.guests and sources.relay_code is None:
+    if not chains.wasm_parachains and sources.relay_code is None:
         return None, {}
     from relaycast.serve.runtime_chains import ChainLabel, RuntimeChains  # noqa: PLC0415 - needs the extra wasm
 
@@ -115,7 +122,7 @@ def _of_real_runtimes(simulation: Simulation) -> tuple[ServedChain | None, dict[
         relay = runtimes.serve_relay_chain(label(sources.spec, f"{name} relay"))
     return relay, {
         int(para_id): runtimes.serve_parachain(
-            guest, label(sources.guests[int(para_id)].state, f"{name} parachain {para_id}")
+            parachain, label(sources.wasm_sources[int(para_id)].state, f"{name} parachain {para_id}")
         )
-        for para_id, guest in chains.guests.items()
+        for para_id, parachain in chains.wasm_parachains.items()
     }
