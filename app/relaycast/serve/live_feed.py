@@ -20,7 +20,7 @@ from relaycast_collator import BlockBuilt, Fact, RelaySealed
 from relaycast_gateway.cloudevents.caller import EVERYBODY_HERE, Caller
 from relaycast_gateway.gateway import Gateway, shown_state
 from relaycast_node.block_time import block_time_text
-from relaycast_node.rpc.faces import BlockFace, ChainFace, LiveFace
+from relaycast_node.rpc.chain_protocols import BlockFace, ChainFace, LiveFace
 from relaycast_pallets.broadcaster.events import DataPublished
 
 BLOCKS_SHOWN = 16

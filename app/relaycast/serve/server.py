@@ -30,7 +30,7 @@ from relaycast.serve.usage import (
 from relaycast.version import __version__
 from relaycast_gateway.gateway import Gateway
 from relaycast_gateway.listener import ConnectionGate, Listener
-from relaycast_node.rpc.faces import LiveFace
+from relaycast_node.rpc.chain_protocols import LiveFace
 from relaycast_node.rpc.node_face import NodeFace
 
 if TYPE_CHECKING:

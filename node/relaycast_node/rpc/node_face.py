@@ -18,11 +18,11 @@ from relaycast_node.rpc import (
     system_methods,
     transaction_methods,
 )
-from relaycast_node.rpc.faces import ChainFace, LiveFace
+from relaycast_node.rpc.chain_protocols import ChainFace, LiveFace
+from relaycast_node.rpc.context import RpcContext
 from relaycast_node.rpc.json_rpc import JsonRpc
 from relaycast_node.rpc.method_table import MethodTable
-from relaycast_node.rpc.proof_book import ProofBook
-from relaycast_node.rpc.served import Served
+from relaycast_node.rpc.proof_tracker import ProofTracker
 
 LEGACY = (
     system_methods.GROUP,
@@ -41,7 +41,7 @@ NEW = (
 """The interface that succeeds the legacy methods (JSON-RPC interface specification)."""
 
 DIALECTS = {"all": (*LEGACY, *NEW), "legacy": LEGACY, "new": NEW}
-"""Which methods are served, beside ``dev_*`` and ``rpc_methods``."""
+"""Which methods are context, beside ``dev_*`` and ``rpc_methods``."""
 
 
 class NodeFace:
@@ -50,7 +50,7 @@ class NodeFace:
     def __init__(self, live: LiveFace, *, version: str, dialect: str = "all") -> None:
         self.live = live
         self.table = MethodTable((*DIALECTS[dialect], dev_methods.GROUP, fork_methods.GROUP, rpc_methods.GROUP))
-        self.proofs = ProofBook(live.chains)
+        self.proofs = ProofTracker(live.chains)
         live.facts.connect(self.proofs.on_fact)
         self._version = version
         self.relay = self._serving(live.relay)
@@ -65,5 +65,5 @@ class NodeFace:
         return known
 
     def _serving(self, chain: ChainFace) -> JsonRpc:
-        served = Served(chain, self.live, self.proofs, self.table.names, version=self._version)
-        return JsonRpc(self.table, served)
+        context = RpcContext(chain, self.live, self.proofs, self.table.names, version=self._version)
+        return JsonRpc(self.table, context)

@@ -1,4 +1,4 @@
-"""What the methods need of chains: faces that the served chains have, and that a small chain in a test can have too."""
+"""What the methods need of chains: protocols of served chains, which small chains in tests also have."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol

@@ -32,7 +32,7 @@ class ProofOfBlock:
     tries: tuple[PicturedTrie, ...]
 
 
-class ProofBook:
+class ProofTracker:
     """Keeps the inputs of the proofs of the last blocks of ``chains``; ``on_fact`` takes facts of complete ticks."""
 
     def __init__(self, chains: ChainSimulator) -> None:
