@@ -87,11 +87,11 @@ def test_a_call_that_writes_leaves_no_trace(served: ServedRuntime) -> None:
 
 def test_a_submitted_extrinsic_stands_in_the_next_block(served: ServedRuntime) -> None:
     facts: list[WasmBlockBuilt] = []
-    served.live.facts.connect(lambda fact: facts.append(fact) if isinstance(fact, WasmBlockBuilt) else None)
-    served.live.new_block()
+    served.clock.facts.connect(lambda fact: facts.append(fact) if isinstance(fact, WasmBlockBuilt) else None)
+    served.clock.new_block()
     assert served.ask("author_submitExtrinsic", hexed(WRITE)) == hexed(extrinsic_hash(WRITE))
     assert served.ask("author_pendingExtrinsics") == [hexed(WRITE)]
-    served.live.new_block()
+    served.clock.new_block()
     block = served.ask("chain_getBlock")["block"]
     assert block["extrinsics"][1:] == [hexed(WRITE)]
     assert block["extrinsics"] == list(map(hexed, facts[-1].block.extrinsics))
@@ -104,9 +104,9 @@ def test_a_submitted_extrinsic_stands_in_the_next_block(served: ServedRuntime) -
 
 def test_a_watched_extrinsic_tells_its_block_and_that_it_is_final(served: ServedRuntime) -> None:
     served.ask("author_submitAndWatchExtrinsic", hexed(WRITE))
-    served.live.new_block()
+    served.clock.new_block()
     block = served.ask("chain_getBlockHash")
-    served.live.new_block(2)
+    served.clock.new_block(2)
     assert [result for _, result in served.told()] == ["ready", {"inBlock": block}, {"finalized": block}]
 
 
@@ -116,7 +116,7 @@ def test_an_extrinsic_that_the_block_refuses_leaves_the_pool_and_no_trace(
 ) -> None:
     served.ask("author_submitAndWatchExtrinsic", hexed(refused))
     served.ask("author_submitExtrinsic", hexed(WRITE))
-    served.live.new_block()
+    served.clock.new_block()
     assert served.ask("chain_getBlock")["block"]["extrinsics"][1:] == [hexed(WRITE)]
     assert served.ask("author_pendingExtrinsics") == []
     assert [result for _, result in served.told()] == ["ready", "invalid"]
@@ -126,7 +126,7 @@ def test_an_extrinsic_that_the_block_refuses_leaves_the_pool_and_no_trace(
 def test_keys_and_proofs_of_its_own_state(served: ServedRuntime) -> None:
     for data in (WRITE, WRITE_CHILD):
         served.ask("author_submitExtrinsic", hexed(data))
-    served.live.new_block()
+    served.clock.new_block()
     assert served.ask("state_getKeysPaged", hexed(b"k"), 10) == [hexed(KEY)]
     header = served.ask("chain_getHeader")
     proof = served.ask("state_getReadProof", [hexed(KEY)])["proof"]
@@ -140,7 +140,7 @@ def test_a_call_sees_the_state_of_the_block_that_it_names(served: ServedRuntime)
     key = RelayProofRequest((Top(KEY),)).encode()
     genesis = served.ask("chain_getBlockHash")
     served.ask("dev_setStorage", [[hexed(REQUEST), hexed(key)]])
-    served.live.new_block()
+    served.clock.new_block()
     method = "KeyToIncludeInRelayProof_keys_to_prove"
     assert served.ask("state_call", method, "0x") == hexed(key)
     assert served.ask("state_call", method, "0x", genesis) == "0x00"
@@ -154,7 +154,7 @@ def test_what_developers_write_is_sealed_by_the_next_block(served: ServedRuntime
 
 
 def test_the_relay_proof_of_its_blocks_can_be_had(served: ServedRuntime) -> None:
-    served.live.new_block(2)
+    served.clock.new_block(2)
     proof = served.ask("dev_proof")
     root = bytes.fromhex(proof["relayParent"]["stateRoot"][2:])
     assert proof["full"] == proof["pruned"]
@@ -168,7 +168,7 @@ def test_a_new_runtime_answers_from_its_block_on_and_the_old_one_before(
     newer = text_runtime().replace(b"text-runtime", b"next-runtime")
     served.ask("state_subscribeRuntimeVersion")
     served.ask("dev_setStorage", [[hexed(b":code"), hexed(newer)]])
-    served.live.new_block(2)
+    served.clock.new_block(2)
     assert served.ask("state_getRuntimeVersion")["specName"] == "next-runtime"
     genesis = served.ask("chain_getBlockHash", 0)
     assert served.ask("state_getRuntimeVersion", genesis)["specName"] == "text-runtime"
@@ -185,7 +185,7 @@ def test_code_that_is_none_is_refused(served: ServedRuntime, code: str | None, e
 
 
 def test_the_node_asks_the_header_of_the_block_that_it_sealed(served: ServedRuntime) -> None:
-    served.live.new_block()
+    served.clock.new_block()
     header = served.chain.best.header
     assert served.ask("chain_getHeader")["stateRoot"] == hexed(header.state_root)
     assert served.parachain.state.root == header.state_root

@@ -1,4 +1,4 @@
-"""A scenario as chains that live: its workload goes on with every block, for as long as the server runs."""
+"""A scenario as served chains: its workload goes on with every block, for as long as the server runs."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from relaycast.serve.live_feed import KeyNames
 from relaycast.simulation.simulation import Simulation
 from relaycast_node.block_time import EXPECTED, BlockTime, block_time_of
 from relaycast_node.chain.served_chain import KEPT_BLOCKS, ServedChain
-from relaycast_node.live import Live
+from relaycast_node.chain_clock import ChainClock
 from relaycast_trie.exceptions import MissingNode
 
 LEAST_KEPT = 512
@@ -24,7 +24,7 @@ class LivingNetwork:
     ``source_digest`` says what they are made from. A user may have asked for a ``finality``, and for a block time.
     """
 
-    live: Live
+    clock: ChainClock
     title: str
     key_names: KeyNames
     source_digest: bytes
@@ -92,7 +92,7 @@ def living(name: str, block_time: str = "", *, finality: int | None = None, keep
         chains.listeners.remove(listener)
 
     relay, wasm_parachains = _of_real_runtimes(simulation)
-    live = Live(
+    clock = ChainClock(
         chains,
         ScenarioWorkload(simulation),
         name=scenario.name,
@@ -100,11 +100,11 @@ def living(name: str, block_time: str = "", *, finality: int | None = None, keep
         relay=relay,
         wasm_parachains=wasm_parachains,
     )
-    for served in live.served():
+    for served in clock.served():
         served.kept_blocks = kept
         if finality is not None:
             served.finality_lag = finality
-    return LivingNetwork(live, scenario.name, network.key_names, digest, finality, is_paced=bool(block_time))
+    return LivingNetwork(clock, scenario.name, network.key_names, digest, finality, is_paced=bool(block_time))
 
 
 def _of_real_runtimes(simulation: Simulation) -> tuple[ServedChain | None, dict[int, ServedChain]]:

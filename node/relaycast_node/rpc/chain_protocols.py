@@ -86,7 +86,7 @@ class ChainFace(Protocol):
     def dry_run(self, data: bytes, block_hash: bytes, /) -> bytes: ...
 
 
-class LiveFace(Protocol):
+class ClockFace(Protocol):
     """The clock that moves all chains; ``block_time`` in seconds, or ``manual``, or ``instant``."""
 
     block_time: BlockTime

@@ -50,7 +50,7 @@ async def new_block(
     for index in range(number):
         if index and session.has_left():
             raise ClientLeft
-        await context.live.build()
+        await context.clock.build()
     return hexed(context.chain.best.hash)
 
 
@@ -59,21 +59,21 @@ def set_block_time(context: RpcContext, block_time: AnyJson) -> str:
     """Set the pace of the clock and return it as text; a number is milliseconds."""
     try:
         text = f"{block_time}ms" if type(block_time) is int else block_time
-        context.live.block_time = block_time_of(text if isinstance(text, str) else "")
+        context.clock.block_time = block_time_of(text if isinstance(text, str) else "")
     except ValueError as error:
         raise invalid_params("blockTime", block_time, str(error)) from None
-    return block_time_text(context.live.block_time)
+    return block_time_text(context.clock.block_time)
 
 
 @GROUP.method("dev_publish")
 def publish(context: RpcContext, publisher: U32, key: str, value: HexBytes, ttl: U32 = 0) -> dict[str, object]:
     """Let a parachain send ``Publish`` with its next block; a ``key`` is 0x and 64 digits, or a name that is hashed."""
-    chains = context.live.chains
+    chains = context.clock.chains
     if ParaId(publisher) not in chains.parachains:
         raise invalid_params("publisher", publisher, _one_of(map(int, chains.parachains)))
     published = _key_of(key)
     try:
-        context.live.publish(publisher, published, value, ttl=ttl)
+        context.clock.publish(publisher, published, value, ttl=ttl)
     except ValueError as error:
         raise invalid_params("value", hexed(value), str(error)) from None
     return {"publisher": publisher, "key": hexed(published), "valueBytes": len(value), "ttl": ttl}
@@ -82,8 +82,8 @@ def publish(context: RpcContext, publisher: U32, key: str, value: HexBytes, ttl:
 @GROUP.method("dev_publishers")
 def publishers(context: RpcContext) -> list[dict[str, object]]:
     """Return who has published or may publish, as of the newest relay block, with the root of its child trie."""
-    relay = context.live.chains.relay_chain
-    storage, state = relay.broadcaster.storage, context.live.relay.state_at(context.live.relay.best.hash)
+    relay = context.clock.chains.relay_chain
+    storage, state = relay.broadcaster.storage, context.clock.relay.state_at(context.clock.relay.best.hash)
     registered = dict(storage.registered_publishers.items())
     known = sorted({*registered, *(para_id for para_id, _ in storage.publisher_exists.items())})
     rows: list[dict[str, object]] = []
@@ -108,7 +108,7 @@ def publishers(context: RpcContext) -> list[dict[str, object]]:
 def readers(context: RpcContext) -> list[dict[str, object]]:
     """Return who subscribes to what, and the proof of its newest block."""
     rows: list[dict[str, object]] = []
-    for para_id, parachain in context.live.chains.parachains.items():
+    for para_id, parachain in context.clock.chains.parachains.items():
         subscriptions, _ = parachain.subscriber.handler.subscriptions()
         if not subscriptions:
             continue
@@ -134,9 +134,9 @@ def proof(context: RpcContext, at: BlockHash | None = None, para_id: U32 | None 
     """Return the relay proof in a parachain block, as collected and as pruned, and what each node is there for."""
     chain = context.chain
     if para_id is not None or chain.para_id is None:
-        found = None if para_id is None else context.live.parachains.get(para_id)
+        found = None if para_id is None else context.clock.parachains.get(para_id)
         if found is None:
-            raise invalid_params("paraId", para_id, _one_of(context.live.parachains))
+            raise invalid_params("paraId", para_id, _one_of(context.clock.parachains))
         chain = found
     assert chain.para_id is not None
     block = chain.best if at is None else chain.block(at)
@@ -177,7 +177,7 @@ def set_storage(context: RpcContext, values: AnyJson, child_storage_key: HexByte
             raise client_error("Invalid child storage key")
         name = child_storage_key.removeprefix(CHILD_STORAGE_PREFIX)
     try:
-        context.live.set_storage(context.chain.para_id, written, child=name)
+        context.clock.set_storage(context.chain.para_id, written, child=name)
     except ValueError as error:
         raise RpcError(INVALID_PARAMS, "Invalid params", f"values: {error}") from None
     return len(written)

@@ -36,23 +36,23 @@ def set_head(context: RpcContext, hash_or_number: AnyJson) -> str:
     All chains go back to where they stood then. Transactions of blocks that leave the best branch return to the pool.
     """
     block_hash = _wanted(context, hash_or_number)
-    return hexed(_allowed(lambda: context.live.set_head(context.chain, block_hash)).hash)
+    return hexed(_allowed(lambda: context.clock.set_head(context.chain, block_hash)).hash)
 
 
 @GROUP.method("dev_snapshot")
 def snapshot(context: RpcContext) -> str:
     """Remember where all chains stand, with their pools, and return the id of this snapshot."""
-    return hex(_allowed(context.live.snapshot))
+    return hex(_allowed(context.clock.snapshot))
 
 
 @GROUP.method("dev_revert")
 def revert(context: RpcContext, snapshot_id: AnyJson) -> bool:
     """Return to a snapshot, below finalized blocks too; it and all later ones are gone then."""
     number = _snapshot_number(snapshot_id)
-    if number not in context.live.snapshots:
-        known = ", ".join(map(hex, context.live.snapshots)) or "there is none"
+    if number not in context.clock.snapshots:
+        known = ", ".join(map(hex, context.clock.snapshots)) or "there is none"
         raise invalid_params("id", snapshot_id, f"{EXPECTED_SNAPSHOT}: {known}")
-    _allowed(lambda: context.live.revert(number))
+    _allowed(lambda: context.clock.revert(number))
     return True
 
 
@@ -60,7 +60,7 @@ def revert(context: RpcContext, snapshot_id: AnyJson) -> bool:
 def time_travel(context: RpcContext, date: AnyJson) -> int:
     """Set the time of the relay chain's next block and return it in milliseconds since 1970; later blocks follow it."""
     milliseconds = _milliseconds(date)
-    _allowed(lambda: context.live.travel(milliseconds))
+    _allowed(lambda: context.clock.travel(milliseconds))
     return milliseconds
 
 

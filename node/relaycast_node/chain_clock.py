@@ -1,4 +1,4 @@
-"""Chains that live: a clock that lets ticks pass, and the chains behind the RPC that follow.
+"""The clock of served chains: it lets ticks pass, and the chains behind the RPC follow.
 
 Law: everything happens in one thread, tick by tick. What is submitted while a tick passes waits for the next one.
 Whatever is put into the chains comes through here, so that they can go back: see ``timeline``. Between two ticks other
@@ -21,6 +21,7 @@ from relaycast_node.chain.genesis import ModelledTime, Token, serve_parachain, s
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.chain.signal import Signal
+from relaycast_node.chain_clock_dump import ChainClockDump
 from relaycast_node.chains_snapshot import ChainsSnapshot, LastTick
 from relaycast_node.extrinsic.extrinsic import is_bare
 from relaycast_node.inputs import Published, StorageWritten, TimeMoved
@@ -37,7 +38,6 @@ from relaycast_node.journal.entries import (
 from relaycast_node.journal.input_log import HaltedLog, InputLog
 from relaycast_node.journal.journal import NotNoted
 from relaycast_node.line_rate import LineRate
-from relaycast_node.live_dump import LiveDump
 from relaycast_node.loop_share import LoopShare
 from relaycast_node.timed_workload import TimedWorkload
 from relaycast_node.timeline import ChainId, Idle, Offers, Tick, Timeline, Workload
@@ -64,7 +64,7 @@ LATE_LINE_SECONDS = 60.0
 """Least time between two lines about late blocks."""
 
 
-class Live:
+class ChainClock:
     """Served ``chains``, at block 0, and what lets one tick pass: a ``step``, or a workload that can go back too.
 
     ``name`` is part of the chains' names. Chains that run code of their own come served: ``wasm_parachains`` by id, and
@@ -378,7 +378,7 @@ class Live:
         """Return whether the chains stand behind a tick that they stood at before, and not on another branch."""
         return self._timeline.came_through(tick)
 
-    def dump(self) -> LiveDump:
+    def dump(self) -> ChainClockDump:
         """Return where all chains stand, without the blocks before; ``ValueError`` where that cannot be put away.
 
         That is so while something waits for the next block, and for chains of real runtimes.
@@ -387,11 +387,11 @@ class Live:
             raise ValueError("something waits for the next block")
         served = [it.dump() for it in self.served()]
         point = self._timeline.take()
-        return LiveDump(
+        return ChainClockDump(
             point.chains, point.workload, served, list(self._snapshots), self._snapshot_count, self._block_time
         )
 
-    def load(self, dump: LiveDump) -> None:
+    def load(self, dump: ChainClockDump) -> None:
         """Stand where chains stood that were made like these; raises ``CheckpointRefused``.
 
         Blocks before that are not kept, so that there is no way to its snapshots.
@@ -516,7 +516,7 @@ class Live:
             self._offers[chain.para_id].took(it for it in block.extrinsics if not is_bare(it))
 
     def __repr__(self) -> str:
-        return f"<Live {self.name} at relay block {self.relay.best.number}>"
+        return f"<ChainClock {self.name} at relay block {self.relay.best.number}>"
 
 
 def _reason_of(error: Exception) -> str:
