@@ -206,7 +206,7 @@ def _ensure_numbers(port: int, rawsocket_port: int | None, rate_limit: int | Non
 async def _run(
     server: "Server", host: str, port: int, rawsocket_port: int | None, tls: "ssl.SSLContext | None"
 ) -> None:
-    from relaycast.garbage import OBJECTS_OF_A_SERVER, collect_seldom  # noqa: PLC0415
+    from relaycast.gc_policy import OBJECTS_OF_A_SERVER, collect_seldom  # noqa: PLC0415
     from relaycast_gateway.listener import raise_file_limit  # noqa: PLC0415
 
     raise_file_limit()
