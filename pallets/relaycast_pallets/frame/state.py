@@ -422,7 +422,7 @@ class State:
             self.record(recorder, seeks={name: keys for name, keys in removed.items() if name is not None})
             looked = {*seeks.get(None, ()), *removed.get(None, ())}
             asked = WitnessRequest(recorder, reads.get(None, ()), looked)
-        self.write(changes)
+        self._write_to_seal(changes)
         changed = [info for info, storage in self._children.items() if storage.unsealed]
         sealed: dict[Name, tuple[Values, Values]] = {info: self._children[info].take_changes() for info in changed}
         if changed:
@@ -604,6 +604,9 @@ class State:
 
     def _count_keys(self) -> int:
         return sum(len(storage.values) for storage in self._storages().values())
+
+    def _write_to_seal(self, changes: Mapping[Name, Values]) -> None:
+        self.write(changes)
 
     def write(self, changes: Mapping[Name, Values]) -> None:
         """Write ``changes`` by trie; ``None`` removes."""
