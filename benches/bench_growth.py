@@ -13,7 +13,7 @@ import time
 from math import log
 from statistics import linear_regression
 
-from relaycast.garbage import OBJECTS_OF_A_RUN, collect_seldom
+from relaycast.gc_policy import OBJECTS_OF_A_RUN, collect_seldom
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.simulation.simulation import Simulation
 from relaycast_ledger.run_statistics import RunStatistics

@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=100_000)
     parser.add_argument("--keep", default="")
     given = parser.parse_args()
-    live, process = living(given.scenario, "manual", keep=given.keep).live, psutil.Process()
+    live, process = living(given.scenario, "manual", keep=given.keep).clock, psutil.Process()
     print(f"{given.scenario}: {given.blocks:,} relay blocks, the newest {live.relay.kept_blocks} kept")
     for _ in range(TENTHS):
         began = time.process_time()

@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / room) for room in ROOMS]
 
 from msgspec.structs import replace  # noqa: E402 - the rooms are put on the path above
 
-from relaycast.garbage import OBJECTS_OF_A_RUN, collect_seldom  # noqa: E402
+from relaycast.gc_policy import OBJECTS_OF_A_RUN, collect_seldom  # noqa: E402
 from relaycast.scenario.files import load_preset  # noqa: E402
 from relaycast.simulation.run_files import write_files  # noqa: E402
 from relaycast.simulation.side_by_side import shares_of, ticks_a_part  # noqa: E402

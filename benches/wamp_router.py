@@ -14,7 +14,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from relaycast.garbage import OBJECTS_OF_A_SERVER, collect_seldom
+from relaycast.gc_policy import OBJECTS_OF_A_SERVER, collect_seldom
 from relaycast_gateway.log import EventLog
 from relaycast_gateway.wamp.connections import Connections
 from relaycast_gateway.wamp.rawsocket import RawSocketServer

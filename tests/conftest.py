@@ -101,7 +101,6 @@ SECONDS_OF_A_SLOW_FILE = {
     "wamp_clients/test_clients.py": 34,
     "spark/test_early_kill.py": 30,
     "app/test_trie_engines.py": 25,
-    "trie/test_standing.py": 23,
     "clients/test_polkadot_js.py": 21,
     "clients/test_real_runtimes.py": 19,
     "clients/test_substrate_interface.py": 19,

@@ -14,7 +14,7 @@ from relaycast.genesis.witness_keys import Wanted, wanted_by
 from relaycast.node_client import NodeRefused
 from relaycast.refusal import BadInput
 from relaycast_node.chain.exceptions import UnknownBlock
-from relaycast_node.live import Live
+from relaycast_node.chain_clock import ChainClock
 from relaycast_node.rpc.header_json import header_json, hexed_or_null
 from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_trie import CHILD_STORAGE_PREFIX
@@ -31,7 +31,7 @@ class LocalNode:
 
     url = "http://node"
 
-    def __init__(self, live: Live, lie: Lie = lambda _, answer: answer) -> None:
+    def __init__(self, live: ChainClock, lie: Lie = lambda _, answer: answer) -> None:
         self._chain = live.relay
         self._lie = lie
         self.asked: list[str] = []
@@ -76,7 +76,7 @@ def unhexed(text: str) -> bytes:
 
 
 def fetched(
-    live: Live, wanted: Wanted | None = None, *, at: str | int | None = None, lie: Lie = lambda _, answer: answer
+    live: ChainClock, wanted: Wanted | None = None, *, at: str | int | None = None, lie: Lie = lambda _, answer: answer
 ) -> WitnessFile:
     """Fetch a witness from the relay chain of ``live``, by default what the preset oracle needs of its best block."""
     node = LocalNode(live, lie)
@@ -85,7 +85,7 @@ def fetched(
     return asyncio.run(_Import(node, lambda *_: None).run(known, best))  # type: ignore[arg-type]
 
 
-def refused_import(live: Live, lie: Lie) -> str:
+def refused_import(live: ChainClock, lie: Lie) -> str:
     """Return the line in which an import from a lying node ends."""
     with pytest.raises(BadInput) as told:
         fetched(live, lie=lie)
@@ -101,7 +101,7 @@ def kept(found: WitnessFile, folder: Path) -> str:
     return str(file)
 
 
-def twins(live: Live, file: str, *, seed: int = 5) -> tuple[rc.Network, rc.Network]:
+def twins(live: ChainClock, file: str, *, seed: int = 5) -> tuple[rc.Network, rc.Network]:
     """Return a network whose relay chain forks the best block of ``live``, and one that has its whole state."""
     fork, whole = rc.Network(seed=seed, genesis=file), rc.Network(seed=seed)
     relay = whole.chains.relay_chain

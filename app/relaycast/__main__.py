@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from relaycast.cli.exit_code import ExitCode, Terminated
-from relaycast.garbage import OBJECTS_OF_A_RUN, collect_seldom
+from relaycast.gc_policy import OBJECTS_OF_A_RUN, collect_seldom
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs

@@ -292,12 +292,12 @@ class Network(Upgradable):
         self._feeds.update(zip(wanted, wanted, strict=True))
         return Reader(self.chains.collators[chain.para_id], self._feeds)
 
-    def add_guest(self, guest: collator.Guest, *, pace: collator.Pace | None = None) -> None:
-        """Add a parachain of somebody else's code; one that is no system parachain registers as a publisher."""
-        self._ensure_shown(int(guest.para_id))
-        self.chains.add_guest(guest, pace=pace)
-        if not guest.para_id.is_system:
-            self.chains.register_publisher(guest.para_id)
+    def add_guest(self, parachain: collator.WasmParachain, *, pace: collator.Pace | None = None) -> None:
+        """Add a parachain that runs a Wasm runtime; it registers as a publisher unless it is a system parachain."""
+        self._ensure_shown(int(parachain.para_id))
+        self.chains.add_wasm_parachain(parachain, pace=pace)
+        if not parachain.para_id.is_system:
+            self.chains.register_publisher(parachain.para_id)
 
     def parachain(
         self,
@@ -315,10 +315,10 @@ class Network(Upgradable):
         have it. One that is no system parachain registers as a publisher with the next relay block.
         """
         from relaycast.real_runtime import real_runtime  # noqa: PLC0415 - needs the extra wasm
-        from relaycast.simulation.guests import pace_of  # noqa: PLC0415
+        from relaycast.simulation.wasm_parachains import pace_of  # noqa: PLC0415
 
         known = para_id_of(para_id)
-        if known in self.chains.parachains or known in self.chains.guests:
+        if known in self.chains.parachains or known in self.chains.wasm_parachains:
             raise ValueError(f"parachain {known} is there already")
         made = real_runtime(known, genesis, wasm=wasm, extrinsics=extrinsics, max_pov_bytes=max_pov_bytes)
         self.add_guest(made.chain, pace=pace_of(made.chain, pace or collator.Pace()))
@@ -336,8 +336,8 @@ class Network(Upgradable):
                 runtime.begin(self.chains.tick + 1)
             for record in self.ledger.step():
                 tally.add(record)
-            for guest_record in self.ledger.take_guest_records():
-                tally.add_guest(guest_record)
+            for wasm_block_record in self.ledger.take_wasm_block_records():
+                tally.add_wasm_block(wasm_block_record)
         waiting = {para_id: runtime.waiting(self.chains.tick) for para_id, runtime in self._runtimes.items()}
         return Run(tally, self.ledger.invariants, blocks=blocks, seed=self.seed, waiting=waiting)
 
@@ -370,7 +370,7 @@ class Network(Upgradable):
             check_parachain(self._witness, para_id)
 
     def __repr__(self) -> str:
-        count = len(self.chains.parachains) + len(self.chains.guests)
+        count = len(self.chains.parachains) + len(self.chains.wasm_parachains)
         return f"<relaycast.Network at block {self.chains.tick}, {counted(count, 'parachain')}>"
 
 

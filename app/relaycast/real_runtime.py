@@ -7,10 +7,10 @@ from relaycast.feed import Feed, described, feed_of, whole_number
 from relaycast.genesis.chain_spec import ChainSpec, refuse_missing_children
 from relaycast.genesis.state_export import read_state
 from relaycast.inputs import place_of, read_bytes
-from relaycast.simulation.guest_sources import GuestSource, code_of, read_extrinsics
-from relaycast.simulation.guests import GuestWorkload, workload_of
-from relaycast_collator import Fact, GuestBuilt, Header
-from relaycast_collator.guests import GuestBlock
+from relaycast.simulation.wasm_parachains import WasmParachainWorkload, workload_of
+from relaycast.simulation.wasm_sources import WasmParachainSource, code_of, read_extrinsics
+from relaycast_collator import Fact, Header, WasmBlockBuilt
+from relaycast_collator.wasm_parachain import WasmBlock
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES
 from relaycast_trie import ChildInfo
 from relaycast_trie.exceptions import CodecError
@@ -21,10 +21,10 @@ from relaycast_xcm import ParaId
 class RealRuntime:
     """A parachain with a real runtime; ``chain`` is its machinery, ``blocks`` are those it has built."""
 
-    def __init__(self, workload: GuestWorkload) -> None:
-        self.chain = workload.guest
+    def __init__(self, workload: WasmParachainWorkload) -> None:
+        self.chain = workload.parachain
         self._workload = workload
-        self._blocks: list[GuestBlock] = []
+        self._blocks: list[WasmBlock] = []
 
     @property
     def para_id(self) -> int:
@@ -41,7 +41,7 @@ class RealRuntime:
         return self._workload.waiting(last)
 
     @property
-    def blocks(self) -> Sequence[GuestBlock]:
+    def blocks(self) -> Sequence[WasmBlock]:
         """Its blocks so far, each with its extrinsics and their results, its proofs and what the runtime logged."""
         return tuple(self._blocks)
 
@@ -77,7 +77,7 @@ class RealRuntime:
 
     def on_fact(self, fact: Fact) -> None:
         """Note a block that it built."""
-        if isinstance(fact, GuestBuilt) and fact.para_id == self.chain.para_id:
+        if isinstance(fact, WasmBlockBuilt) and fact.para_id == self.chain.para_id:
             self._blocks.append(fact.block)
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ def real_runtime(
     else:
         code, place = code_of(spec, spec.name if isinstance(genesis, ChainSpec) else fspath(genesis), None)
     file = None if extrinsics is None else fspath(extrinsics)
-    source = GuestSource(code, spec, place, {} if file is None else read_extrinsics(file), file or "")
+    source = WasmParachainSource(code, spec, place, {} if file is None else read_extrinsics(file), file or "")
     most = MAX_POV_BYTES if max_pov_bytes is None else whole_number(max_pov_bytes, "max_pov_bytes")
     if most < 1:
         raise ValueError(f"max_pov_bytes is at least 1, got {most}")

@@ -31,7 +31,7 @@ class Run:
         self.delivery: DeliveryTotals = tally.delivery()
         self.runtimes: dict[int, RuntimeOutcome] = {
             para_id: it.outcome(para_id, "", waiting=(waiting or {}).get(para_id, 0))
-            for para_id, it in tally.guests.items()
+            for para_id, it in tally.wasm_parachains.items()
         }
         self._refusals = tally.refusals
         self.invariants = invariants

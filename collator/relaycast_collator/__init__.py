@@ -6,8 +6,6 @@ from relaycast_collator.facts import (
     BlockBuilt,
     BlockPanicked,
     Fact,
-    GuestBuilt,
-    GuestRefusedBlock,
     InboundTotals,
     Listener,
     MessagesQueued,
@@ -15,8 +13,9 @@ from relaycast_collator.facts import (
     ParachainLeft,
     RelaySealed,
     TickBegan,
+    WasmBlockBuilt,
+    WasmBlockRefused,
 )
-from relaycast_collator.guests import ExtrinsicLeftOut, Guest, GuestBlock, GuestDump, GuestRefused, StorageItemShare
 from relaycast_collator.header import DigestItem, Header, ordered_root
 from relaycast_collator.inbound import MODELLED_SENDER, Messages, Traffic
 from relaycast_collator.latest_values import LatestValues
@@ -24,10 +23,19 @@ from relaycast_collator.outbox import Outbox, Publication, SentMessage
 from relaycast_collator.parachain import Parachain, ParachainBlock
 from relaycast_collator.relay_chain import Genesis, RelayBlock, RelayChain, modelled_genesis
 from relaycast_collator.upgrades import ParachainUpgrade, RelayUpgrade
+from relaycast_collator.wasm_parachain import (
+    BlockNotBuilt,
+    ExtrinsicLeftOut,
+    StorageItemShare,
+    WasmBlock,
+    WasmParachain,
+    WasmParachainDump,
+)
 
 __all__ = [
     "MODELLED_SENDER",
     "BlockBuilt",
+    "BlockNotBuilt",
     "BlockPanicked",
     "ChainSimulator",
     "Collation",
@@ -36,12 +44,6 @@ __all__ = [
     "ExtrinsicLeftOut",
     "Fact",
     "Genesis",
-    "Guest",
-    "GuestBlock",
-    "GuestBuilt",
-    "GuestDump",
-    "GuestRefused",
-    "GuestRefusedBlock",
     "Header",
     "InboundTotals",
     "LatestValues",
@@ -66,6 +68,11 @@ __all__ = [
     "Tamper",
     "TickBegan",
     "Traffic",
+    "WasmBlock",
+    "WasmBlockBuilt",
+    "WasmBlockRefused",
+    "WasmParachain",
+    "WasmParachainDump",
     "collect_relay_storage_proof",
     "modelled_genesis",
     "ordered_root",

@@ -4,13 +4,13 @@ In every tick each parachain builds a block on the relay block of the tick befor
 block with the messages that parachains sent in the tick before. A value published at tick t is in the relay chain at t
 + 1 and reaches subscribers at t + 2. Queues, budgets or the pace of a parachain may delay it. What the relay chain's
 queue has no room for stays in the parachain's outbox. Messages for a parachain stand in the relay chain's queues until
-a block that took them is included; one that a block has no room for goes with the next. Guests, whose blocks somebody
-else's code builds, do so after the parachains that are modelled.
+a block that took them is included; one that a block has no room for goes with the next. Wasm parachains build
+their blocks after the parachains that are modelled.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from relaycast_collator.collator import Collator, Pace, Tamper
 from relaycast_collator.facts import (
@@ -25,14 +25,14 @@ from relaycast_collator.facts import (
     RelaySealed,
     TickBegan,
 )
-from relaycast_collator.guest_table import GuestsDump, GuestTable
-from relaycast_collator.guests import Guest
 from relaycast_collator.header import Header
 from relaycast_collator.inbound import MODELLED_SENDER, InboundState, InboundTracker, Traffic, by_sender
 from relaycast_collator.outbox import Publication, SentMessage
 from relaycast_collator.parachain import Parachain, ParachainDump
 from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain, RelayChainDump
 from relaycast_collator.upgrades import ParachainUpgrade, RelayUpgrade
+from relaycast_collator.wasm_parachain import WasmParachain
+from relaycast_collator.wasm_parachains import WasmParachains, WasmParachainsDump
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame.system import Origin
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, Panic, ParachainInherentData
@@ -60,7 +60,7 @@ class ChainsDump(Dump, frozen=True):
     parachains: list[ParachainDump]
     inbound: list[InboundState]
     sent: list[SentRow]
-    guests: GuestsDump | UnsetType = UNSET
+    wasm_parachains: WasmParachainsDump | UnsetType = field(default=UNSET, name="guests")
     """Absent without any."""
 
 
@@ -211,7 +211,7 @@ class ChainSimulator:
         self.upgrades = UpgradeTracker(self.relay_chain, self.parachains)
         self.collators: dict[ParaId, Collator] = {}
         self._inbound = InboundTracker()
-        self.guests = GuestTable(self.relay_chain, self._inbound)
+        self.wasm_parachains = WasmParachains(self.relay_chain, self._inbound)
         self.traffic: dict[ParaId, Traffic] = {}
         """What arrives for a parachain in a relay block: blocks that are built on it can take it."""
 
@@ -236,7 +236,7 @@ class ChainSimulator:
     @trie_engine.setter
     def trie_engine(self, engine: Engine) -> None:
         self._trie_engine = engine
-        chains: Iterable[Parachain | Guest] = (*self.parachains.values(), *self.guests.values())
+        chains: Iterable[Parachain | WasmParachain] = (*self.parachains.values(), *self.wasm_parachains.values())
         for state in (self.relay_chain.state, *(chain.state for chain in chains)):
             state.engine = engine
 
@@ -286,25 +286,25 @@ class ChainSimulator:
         self.collators[known] = Collator(parachain, self.relay_chain, max_pov_size=max_pov_size, tamper=tamper)
         return parachain
 
-    def add_guest(self, guest: Guest, *, pace: Pace | None = None) -> None:
-        """Add a parachain of somebody else's code, as ``add_parachain`` adds one that is modelled.
+    def add_wasm_parachain(self, parachain: WasmParachain, *, pace: Pace | None = None) -> None:
+        """Add a parachain that runs a supplied Wasm runtime, as ``add_parachain`` adds one that is modelled.
 
         Before block 1 a relay chain whose genesis is modelled gets a host configuration that can be read.
         """
-        known, pace = guest.para_id, pace or Pace()
+        known, pace = parachain.para_id, pace or Pace()
         self._check_addition(known, pace)
         self.relay_chain.join(known)
         self.relay_chain.configure()
-        guest.state.engine = self.trie_engine
-        self.guests[known] = guest
+        parachain.state.engine = self.trie_engine
+        self.wasm_parachains[known] = parachain
         self.paces[known] = pace
         self._inbound.join(known, self.relay_chain.head.number)
 
     def offboard(self, para_id: int) -> None:
         """Let a parachain go: it builds no more blocks, and the next relay block removes all that it published."""
         leaving = ParaId(para_id)
-        if leaving in self.guests:
-            self.guests.leave(leaving)
+        if leaving in self.wasm_parachains:
+            self.wasm_parachains.leave(leaving)
         else:
             del self.parachains[self._known(para_id).para_id]
             del self.collators[leaving]
@@ -365,11 +365,11 @@ class ChainSimulator:
                 parent = self._inbound.relay_parent(para_id, pace, parents)
                 self._build_parachain_block(para_id, parent, newest=parents[-1])
             parachain.tick = self.tick + 1
-        for para_id in self.guests:
+        for para_id in self.wasm_parachains:
             pace = self.paces[para_id]
             for _ in range(pace.blocks_in(self.tick, para_id)):
                 parent = self._inbound.relay_parent(para_id, pace, parents)
-                self._emit(self.guests.build(para_id, parent, tick=self.tick))
+                self._emit(self.wasm_parachains.build(para_id, parent, tick=self.tick))
         facts, self._facts = self._facts, []
         return facts
 
@@ -405,7 +405,7 @@ class ChainSimulator:
                 (para_id, [[one.publications for one in sent] for sent in blocks])
                 for para_id, blocks in self._sent.items()
             ],
-            guests=self.guests.dump(),
+            wasm_parachains=self.wasm_parachains.dump(),
         )
 
     def load(self, dump: ChainsDump, calls: Iterable[Call] = ()) -> None:
@@ -422,7 +422,7 @@ class ChainSimulator:
         for parachain, its_dump, inbound in zip(self.parachains.values(), dump.parachains, dump.inbound, strict=True):
             parachain.load(its_dump)
             self._inbound[parachain.para_id] = inbound
-        self.guests.load(dump.guests)
+        self.wasm_parachains.load(dump.wasm_parachains)
         with refusing("messages under way"):
             self._sent = {}
             for para_id, blocks in dump.sent:
@@ -440,7 +440,7 @@ class ChainSimulator:
 
     def _check_addition(self, para_id: ParaId, pace: Pace) -> None:
         """Raise ``ValueError`` unless a parachain of this id and pace can be added."""
-        if para_id in self.parachains or para_id in self.guests:
+        if para_id in self.parachains or para_id in self.wasm_parachains:
             raise ValueError(f"parachain {para_id} is there already")
         if para_id in self._leaving:
             raise ValueError(f"parachain {para_id} leaves with the next relay block: add it after that")
@@ -450,8 +450,9 @@ class ChainSimulator:
             )
 
     def _build_relay_block(self) -> None:
-        chains: Iterable[tuple[ParaId, Parachain | Guest]] = (*self.parachains.items(), *self.guests.items())
-        for para_id, chain in chains:
+        chains: Iterable[Parachain | WasmParachain] = (*self.parachains.values(), *self.wasm_parachains.values())
+        for chain in chains:
+            para_id = chain.para_id
             self.relay_chain.include(para_id, chain.head.encode(), self._inbound.included(para_id))
             if para_id in self.traffic:
                 self._receive(para_id)
@@ -468,7 +469,7 @@ class ChainSimulator:
                 self.relay_chain.upward.receive(para_id, [message.data for message in messages])
                 self._emit(MessagesQueued(self.tick, para_id, tuple(messages)))
         self._sent.clear()
-        for fact in self.guests.deliver(tick=self.tick):
+        for fact in self.wasm_parachains.deliver(tick=self.tick):
             self._emit(fact)
 
     def _take_messages(self, parachain: Parachain) -> None:
@@ -528,7 +529,7 @@ class ChainSimulator:
             listener(fact)
 
     def __repr__(self) -> str:
-        parachains = len(self.parachains) + len(self.guests)
+        parachains = len(self.parachains) + len(self.wasm_parachains)
         return f"<ChainSimulator at tick {self.tick}: {self.relay_chain!r}, {parachains} parachains>"
 
 

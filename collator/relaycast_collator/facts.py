@@ -9,7 +9,7 @@ One tick tells, in this order:
 2. ``MessagesQueued`` and ``MessagesRefused`` by the relay chain,
 3. ``RelaySealed``,
 4. ``BlockBuilt`` or ``BlockPanicked`` for each block of each parachain,
-5. ``GuestBuilt`` or ``GuestRefusedBlock`` for each guest.
+5. ``WasmBlockBuilt`` or ``WasmBlockRefused`` for each Wasm parachain.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from relaycast_collator.collator import Collation
-from relaycast_collator.guests import GuestBlock
 from relaycast_collator.header import Header
 from relaycast_collator.outbox import SentMessage
 from relaycast_collator.parachain import ParachainBlock
 from relaycast_collator.relay_chain import RelayBlock
+from relaycast_collator.wasm_parachain import WasmBlock
 from relaycast_xcm import ParaId
 
 
@@ -98,19 +98,19 @@ class BlockPanicked(Struct, frozen=True):
     honest: bool
 
 
-class GuestBuilt(Struct, frozen=True):
-    """A guest built ``block`` on ``relay_parent``; ``parent`` is the header of its block before."""
+class WasmBlockBuilt(Struct, frozen=True):
+    """A Wasm parachain built ``block`` on ``relay_parent``; ``parent`` is the header of its block before."""
 
     tick: int
     para_id: ParaId
     relay_parent: RelayBlock
     parent: Header
-    block: GuestBlock
+    block: WasmBlock
     max_pov_size: int
 
 
-class GuestRefusedBlock(Struct, frozen=True):
-    """A guest built no block on ``relay_parent``, or one whose messages the relay chain refuses.
+class WasmBlockRefused(Struct, frozen=True):
+    """A Wasm parachain built no block on ``relay_parent``, or one whose messages the relay chain refuses.
 
     ``log`` is what its code said.
     """
@@ -137,8 +137,8 @@ Fact = (
     | MessagesRefused
     | BlockBuilt
     | BlockPanicked
-    | GuestBuilt
-    | GuestRefusedBlock
+    | WasmBlockBuilt
+    | WasmBlockRefused
     | ParachainLeft
 )
 

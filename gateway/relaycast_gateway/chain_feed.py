@@ -13,7 +13,7 @@ that fails announces nothing.
 | ``block.imported`` | all | ``number``, ``hash``, ``parentHash``, ``stateRoot``, ``extrinsicsRoot``, ``events``, ``relayParent`` and ``callbacks`` of a parachain's, ``deletions`` where any is told |
 | others, see ``pallet_event`` | all | the fields of the event |
 
-A guest tells ``block.imported`` alone: instead of ``callbacks`` it has ``rawEvents``, the bytes of its ``System.Events``.
+A Wasm parachain tells ``block.imported`` alone: instead of ``callbacks`` it has ``rawEvents``, the bytes of its ``System.Events``.
 """  # noqa: E501 - rows of a table
 
 import logging
@@ -26,7 +26,7 @@ from hashlib import blake2b
 from typing import Protocol
 from urllib.parse import quote
 
-from relaycast_collator import BlockBuilt, ChainSimulator, Fact, GuestBuilt, RelaySealed, TickBegan
+from relaycast_collator import BlockBuilt, ChainSimulator, Fact, RelaySealed, TickBegan, WasmBlockBuilt
 from relaycast_collator.header import Header
 from relaycast_gateway.chain_topics import chain_topic
 from relaycast_gateway.icrc16 import NOTHING, Icrc16, array, blob, boolean, map_of, nat, option, text
@@ -158,9 +158,9 @@ class ChainFeed:
         self._names: Mapping[tuple[int, bytes], str] | None = None
         self._relay_source = chain_principal(Header(bytes(32), 0, chains.relay_chain.genesis_root).hash)
         self._sources = {ParaId(it): chain_principal(found) for it, found in (genesis_hashes or {}).items()}
-        self._guest_systems = {para_id: System(guest.state) for para_id, guest in chains.guests.items()}
+        self._wasm_systems = {para_id: System(parachain.state) for para_id, parachain in chains.wasm_parachains.items()}
         heads = {para_id: chain.head for para_id, chain in chains.parachains.items()}
-        heads |= {para_id: guest.head for para_id, guest in chains.guests.items()}
+        heads |= {para_id: parachain.head for para_id, parachain in chains.wasm_parachains.items()}
         for para_id, head in heads.items():
             if head.number == 0:
                 self._sources[para_id] = chain_principal(head.hash)
@@ -240,7 +240,7 @@ class ChainFeed:
         if isinstance(fact, TickBegan):
             self._blocks_of_tick = 0
             self._drafts_of_tick.clear()
-        if not isinstance(fact, RelaySealed | BlockBuilt | GuestBuilt):
+        if not isinstance(fact, RelaySealed | BlockBuilt | WasmBlockBuilt):
             return
         self._blocks_of_tick += 1
         if not isinstance(fact, RelaySealed) and fact.block.header.number == 1:
@@ -275,12 +275,12 @@ class ChainFeed:
         self._blocks_of_tick = 0
         self._drafts_of_tick.clear()
 
-    def _drafts_of(self, fact: RelaySealed | BlockBuilt | GuestBuilt) -> list[EventDraft]:
+    def _drafts_of(self, fact: RelaySealed | BlockBuilt | WasmBlockBuilt) -> list[EventDraft]:
         if isinstance(fact, RelaySealed):
             return list(self._of_relay_block(fact))
         if isinstance(fact, BlockBuilt):
             return list(self._of_parachain_block(fact))
-        return [self._of_guest_block(fact)]
+        return [self._of_wasm_block(fact)]
 
     def _report(self, events: int, future: "Future[list[EventRecord]]") -> None:
         error = future.exception()
@@ -327,10 +327,10 @@ class ChainFeed:
             more["deletions"] = nat(len(fact.block.deletions))
         yield self._imported(block, len(fact.block.events), more)
 
-    def _of_guest_block(self, fact: GuestBuilt) -> EventDraft:
-        system = self._guest_systems.get(fact.para_id)
+    def _of_wasm_block(self, fact: WasmBlockBuilt) -> EventDraft:
+        system = self._wasm_systems.get(fact.para_id)
         if system is None:
-            system = self._guest_systems[fact.para_id] = System(self._chains.guests[fact.para_id].state)
+            system = self._wasm_systems[fact.para_id] = System(self._chains.wasm_parachains[fact.para_id].state)
         block = self._parachain_block(fact, system)
         relay_parent = map_of({"number": nat(fact.relay_parent.number), "hash": blob(fact.relay_parent.hash)})
         events = int.from_bytes(system.state.get(EVENT_COUNT) or b"", "little")
@@ -338,7 +338,7 @@ class ChainFeed:
             block, events, {"relayParent": relay_parent, "rawEvents": blob(system.state.get(EVENTS) or b"\x00")}
         )
 
-    def _parachain_block(self, fact: BlockBuilt | GuestBuilt, system: System) -> _Block:
+    def _parachain_block(self, fact: BlockBuilt | WasmBlockBuilt, system: System) -> _Block:
         header = fact.block.header
         path = f"/{self._network}/para/{fact.para_id}"
         occurred_ns = self._block_time(system, header.number)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from relaycast_collator.collator import Collation
-from relaycast_collator.facts import GuestBuilt
+from relaycast_collator.facts import WasmBlockBuilt
 from relaycast_collator.parachain import Parachain, ParachainBlock, Update
 from relaycast_ledger.deliveries import Place
 from relaycast_ledger.records import BlockRecord
@@ -110,20 +110,24 @@ def deletion_checks(block: ParachainBlock, still_published: list[Place]) -> Iter
     yield Check("no key is delivered and told as deleted in one block", not both, seen)
 
 
-def guest_checks(fact: GuestBuilt) -> Iterator[Check]:
+def wasm_block_checks(fact: WasmBlockBuilt) -> Iterator[Check]:
     """Check what every block must keep to."""
     block, header = fact.block, fact.block.header
     follows = (header.parent_hash, header.number) == (fact.parent.hash, fact.parent.number + 1)
     seen = f"block {header.number} on 0x{header.parent_hash.hex()}, its parent is block {fact.parent.number}"
-    yield Check("a guest's block follows on the one before", follows, seen)
+    yield Check("a Wasm parachain's block follows on the one before", follows, seen)
     roots = set(map(blake2_256, block.relay_proof.nodes))
     told = fact.relay_parent.state_root in roots
-    yield Check("a guest's relay proof has its relay parent's state root", told, f"{len(roots)} other nodes")
+    yield Check("a Wasm parachain's relay proof has its relay parent's state root", told, f"{len(roots)} other nodes")
     if len(block.own_proof):
         own = set(map(blake2_256, block.own_proof.nodes))
         told = fact.parent.state_root in own
-        yield Check("a guest's own proof has the state root of the block before", told, f"{len(own)} other nodes")
+        yield Check(
+            "a Wasm parachain's own proof has the state root of the block before", told, f"{len(own)} other nodes"
+        )
     shared = sum(share.proof_bytes for share in block.shares)
     seen = f"{shared} of {block.own_proof.proof_bytes} bytes"
-    yield Check("every byte of a guest's own proof has a storage item", shared == block.own_proof.proof_bytes, seen)
+    yield Check(
+        "every byte of a Wasm parachain's own proof has a storage item", shared == block.own_proof.proof_bytes, seen
+    )
     yield Check("every extrinsic has a result", len(block.results) == len(block.extrinsics), f"{len(block.results)}")

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, GuestRefusedBlock, RelaySealed
+from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, RelaySealed, WasmBlockRefused
 from relaycast_ledger.outcome import SCHEMA_VERSION
 from relaycast_pallets.balances import Burned, BurnedHeld, Deposit, Held, Minted, Released, Transfer
 from relaycast_pallets.frame.system import Event
@@ -50,7 +50,7 @@ class EventLines:
             case BlockPanicked():
                 data = {"reason": fact.reason}
                 self._write(_line(fact.tick, int(fact.para_id), "Collator", "BlockPanicked", data))
-            case GuestRefusedBlock():
+            case WasmBlockRefused():
                 said = {"reason": fact.reason, "log": list(fact.log)}
                 self._write(_line(fact.tick, int(fact.para_id), "Collator", "GuestRefusedBlock", said))
             case _:

@@ -14,8 +14,8 @@ from msgspec import field
 from msgspec.structs import replace
 
 from relaycast_collator.chains import ChainSimulator
-from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, GuestBuilt, GuestRefusedBlock
-from relaycast_collator.guests import ExtrinsicLeftOut, GuestBlock
+from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, WasmBlockBuilt, WasmBlockRefused
+from relaycast_collator.wasm_parachain import ExtrinsicLeftOut, WasmBlock
 from relaycast_ledger.accounting import BlockAccount, account_for, totals_by
 from relaycast_ledger.block_checks import (
     Check,
@@ -23,14 +23,22 @@ from relaycast_ledger.block_checks import (
     agreement_checks,
     deletion_checks,
     delivery_checks,
-    guest_checks,
     pass_checks,
+    wasm_block_checks,
 )
 from relaycast_ledger.deliveries import Deliveries, DeliveriesDump, Place
 from relaycast_ledger.outcome import BLOCKS_BEHIND
-from relaycast_ledger.pov import PovSize, guest_pov_size, pov_size
+from relaycast_ledger.pov import PovSize, pov_size, wasm_pov_size
 from relaycast_ledger.proof_picture import ProofPicture, picture_tries
-from relaycast_ledger.records import BlockRecord, Delivery, GuestRecord, Invariants, ReadTotals, ToldDeletion, Uncharged
+from relaycast_ledger.records import (
+    BlockRecord,
+    Delivery,
+    Invariants,
+    ReadTotals,
+    ToldDeletion,
+    Uncharged,
+    WasmBlockRecord,
+)
 from relaycast_pallets.parachain_system.inbound_messages import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.subscriber.events import CallbackOverweight, PublisherDisabled
@@ -100,7 +108,7 @@ class Ledger:
         """Whether the first delivery is over, for each subscriber to which anything was delivered."""
 
         self._records: list[BlockRecord] = []
-        self._guest_records: list[GuestRecord] = []
+        self._wasm_block_records: list[WasmBlockRecord] = []
         self.listen()
 
     def listen(self) -> None:
@@ -121,7 +129,7 @@ class Ledger:
     def step(self) -> list[BlockRecord]:
         """Let one tick pass and return the records of its subscriber blocks, and of those that panicked."""
         self._records.clear()
-        self._guest_records.clear()
+        self._wasm_block_records.clear()
         self.chains.step()
         return self.take_records()
 
@@ -130,9 +138,9 @@ class Ledger:
         records, self._records = self._records, []
         return records
 
-    def take_guest_records(self) -> list[GuestRecord]:
-        """Return the records of guests' blocks since they were last taken, in the order of their blocks."""
-        records, self._guest_records = self._guest_records, []
+    def take_wasm_block_records(self) -> list[WasmBlockRecord]:
+        """Return the records of Wasm parachains' blocks since they were last taken, in the order of their blocks."""
+        records, self._wasm_block_records = self._wasm_block_records, []
         return records
 
     def on_fact(self, fact: Fact) -> None:
@@ -143,8 +151,8 @@ class Ledger:
             case BlockPanicked():
                 self._check(fact, [Check("an honest block is valid", not fact.honest, fact.reason)])
                 self._records.append(self._record_panicked(fact))
-            case GuestBuilt() | GuestRefusedBlock():
-                self._note_guest(fact)
+            case WasmBlockBuilt() | WasmBlockRefused():
+                self._note_wasm_block(fact)
             case _:
                 self.deliveries.on_fact(fact)
 
@@ -187,13 +195,15 @@ class Ledger:
         if subscriber.policies.deletion.notifies:
             self._check(fact, deletion_checks(block, self._still_published(fact)))
 
-    def _note_guest(self, fact: GuestBuilt | GuestRefusedBlock) -> None:
-        guest = self.chains.guests[fact.para_id]
+    def _note_wasm_block(self, fact: WasmBlockBuilt | WasmBlockRefused) -> None:
+        parachain = self.chains.wasm_parachains[fact.para_id]
         warm_up = fact.tick <= (self.warm_up or 0)
-        record = guest_record(fact, spec_name=guest.spec_name, spec_version=guest.spec_version, warm_up=warm_up)
-        self._guest_records.append(record)
-        if isinstance(fact, GuestBuilt):
-            for invariant, holds, seen in guest_checks(fact):
+        record = wasm_block_record(
+            fact, spec_name=parachain.spec_name, spec_version=parachain.spec_version, warm_up=warm_up
+        )
+        self._wasm_block_records.append(record)
+        if isinstance(fact, WasmBlockBuilt):
+            for invariant, holds, seen in wasm_block_checks(fact):
                 self.invariants.check(invariant, holds, fact.tick, fact.para_id, seen=seen)
 
     def _record(self, fact: BlockBuilt | BlockPanicked, number: int, result: ProofProcessingResult) -> BlockRecord:
@@ -363,20 +373,20 @@ def _totals(reads: Iterable[NodeRead]) -> dict[str, ReadTotals]:
     return {source: ReadTotals(it.nodes, it.node_bytes) for source, it in found.items()}
 
 
-def guest_record(
-    fact: GuestBuilt | GuestRefusedBlock, *, spec_name: str, spec_version: int, warm_up: bool = False
-) -> GuestRecord:
-    """Return the record of a guest's block, which its code in this version built or refused."""
-    record = GuestRecord(
+def wasm_block_record(
+    fact: WasmBlockBuilt | WasmBlockRefused, *, spec_name: str, spec_version: int, warm_up: bool = False
+) -> WasmBlockRecord:
+    """Return the record of a Wasm parachain's block, which its code in this version built or refused."""
+    record = WasmBlockRecord(
         tick=fact.tick,
         para_id=fact.para_id,
-        number=fact.head.number if isinstance(fact, GuestRefusedBlock) else fact.block.header.number,
+        number=fact.head.number if isinstance(fact, WasmBlockRefused) else fact.block.header.number,
         relay_parent=fact.relay_parent.number,
         spec_name=spec_name,
         spec_version=spec_version,
         warm_up=warm_up,
     )
-    if isinstance(fact, GuestRefusedBlock):
+    if isinstance(fact, WasmBlockRefused):
         return replace(record, refusal=fact.reason, log=fact.log)
     block = fact.block
     return replace(
@@ -400,14 +410,14 @@ def _panic(left_out: ExtrinsicLeftOut) -> str:
     return f"extrinsic 0x{blake2_256(left_out.extrinsic).hex()}: {left_out.reason}"
 
 
-def _carried_relay_bytes(block: GuestBlock) -> int:
+def _carried_relay_bytes(block: WasmBlock) -> int:
     """Return how many bytes of the relay proof's nodes stand in the extrinsics."""
     carried = sum(len(node) for node in block.relay_proof.nodes if any(node in it for it in block.extrinsics))
     return min(carried, sum(map(len, block.extrinsics)))
 
 
-def _pov(fact: GuestBuilt) -> PovSize | None:
+def _pov(fact: WasmBlockBuilt) -> PovSize | None:
     try:
-        return guest_pov_size(fact.block, own_root=fact.parent.state_root, max_pov_bytes=fact.max_pov_size)
+        return wasm_pov_size(fact.block, own_root=fact.parent.state_root, max_pov_bytes=fact.max_pov_size)
     except RootMismatch:
         return None

@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from relaycast_collator.guests import GuestBlock
 from relaycast_collator.parachain import ParachainBlock
+from relaycast_collator.wasm_parachain import WasmBlock
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_trie.proofs.compact_proof import CompactProof
 from relaycast_trie.scale import encode_bytes, encode_compact, encode_vec
@@ -104,8 +104,8 @@ def pov_size(
     )
 
 
-def guest_pov_size(block: GuestBlock, *, own_root: bytes, max_pov_bytes: int) -> PovSize:
-    """Return the size of a guest's PoV; messages are among its extrinsics, and its computation time is not known."""
+def wasm_pov_size(block: WasmBlock, *, own_root: bytes, max_pov_bytes: int) -> PovSize:
+    """Return the size of a Wasm block's PoV; its extrinsics include messages, and its computation time is unknown."""
     own = own_state(block, own_root)
     data = b"".join([block.header.encode(), encode_vec(block.extrinsics), own])
     return PovSize(
@@ -128,7 +128,7 @@ def compressed(data: bytes) -> bytes:
     return encode_bytes(ZSTD_PREFIX + _zstd().compress(data, asbytes=True))
 
 
-def own_state(block: ParachainBlock | GuestBlock, own_root: bytes) -> bytes:
+def own_state(block: ParachainBlock | WasmBlock, own_root: bytes) -> bytes:
     """Return the nodes of the own state that the block carries as a SCALE ``CompactProof``."""
     proof = block.own_proof
     if not len(proof):

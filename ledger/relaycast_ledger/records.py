@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from relaycast_collator.guests import StorageItemShare
+from relaycast_collator.wasm_parachain import StorageItemShare
 from relaycast_ledger.accounting import IN_THE_PROOF, BlockAccount
 from relaycast_ledger.pov import PovSize
 from relaycast_ledger.proof_picture import ProofPicture
@@ -253,8 +253,8 @@ class Invariants(Struct):
         return f"<Invariants {'ok' if self.ok else f'{self.violated} violated'}, {self.checked} checks>"
 
 
-class GuestRecord(Struct, frozen=True, kw_only=True):
-    """One block of one guest; sizes in bytes, times in ticks of the relay chain.
+class WasmBlockRecord(Struct, frozen=True, kw_only=True):
+    """One block of one Wasm parachain; sizes in bytes, times in ticks of the relay chain.
 
     Of a block that was refused there is the ``refusal``, and no sizes.
     """
@@ -296,7 +296,7 @@ class GuestRecord(Struct, frozen=True, kw_only=True):
     """Whether the block is part of the warm-up, which percentiles leave out."""
 
     @property
-    def built(self) -> "GuestRecord | None":
+    def built(self) -> "WasmBlockRecord | None":
         """The record itself, ``None`` of a block that was refused."""
         return self if self.refusal is None else None
 

@@ -32,7 +32,7 @@ from relaycast_ledger.outcome import (
 )
 from relaycast_ledger.proof_picture import ProofPicture
 from relaycast_ledger.record_fields import Last, Sum, Total, count_in, each, later, merge_in, merged_totals, taken
-from relaycast_ledger.records import BlockRecord, GuestRecord
+from relaycast_ledger.records import BlockRecord, WasmBlockRecord
 from relaycast_xcm import Weight
 
 if TYPE_CHECKING:
@@ -218,8 +218,8 @@ class KeyStatistics(Struct):
         return known
 
 
-class GuestStatistics(Struct):
-    """The blocks of one guest so far; percentiles leave out the warm-up."""
+class WasmParachainStatistics(Struct):
+    """The blocks of one Wasm parachain so far; percentiles leave out the warm-up."""
 
     spec_name: str = ""
     spec_version: Last = 0
@@ -240,7 +240,7 @@ class GuestStatistics(Struct):
     _points: list[RuntimePoint] = field(default_factory=list)
     _items: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 
-    def add(self, record: GuestRecord) -> None:
+    def add(self, record: WasmBlockRecord) -> None:
         """Add one block."""
         self.spec_name, self.spec_version = _one_line(record.spec_name), record.spec_version
         said = "".join(f"; it logged: {_one_line(line)}" for line in record.log[-1:])
@@ -292,7 +292,7 @@ class GuestStatistics(Struct):
 
     def __repr__(self) -> str:
         blocks = f"{self.blocks} blocks of {self.spec_name} {self.spec_version}"
-        return f"<GuestStatistics {blocks}, own proof p50 {self.percentiles('own_proof_bytes').p50} bytes>"
+        return f"<WasmParachainStatistics {blocks}, own proof p50 {self.percentiles('own_proof_bytes').p50} bytes>"
 
 
 def _one_line(text: str) -> str:
@@ -532,7 +532,7 @@ class RunStatistics:
 
     def __init__(self, *, tables: "RunTables | TableRows | None" = None) -> None:
         self.subscribers: dict[int, SubscriberStatistics] = {}
-        self.guests: dict[int, GuestStatistics] = {}
+        self.wasm_parachains: dict[int, WasmParachainStatistics] = {}
         self.tables = tables
 
     def add(self, record: BlockRecord) -> None:
@@ -541,15 +541,15 @@ class RunStatistics:
         if self.tables is not None:
             self.tables.add(record)
 
-    def add_guest(self, record: GuestRecord) -> None:
-        """Add one block of a guest."""
-        self.guest(int(record.para_id)).add(record)
+    def add_wasm_block(self, record: WasmBlockRecord) -> None:
+        """Add one block of a Wasm parachain."""
+        self.wasm_parachain(int(record.para_id)).add(record)
         if self.tables is not None:
-            self.tables.add_guest(record)
+            self.tables.add_wasm_block(record)
 
-    def guest(self, para_id: int) -> GuestStatistics:
-        """Return the blocks of a guest, none where it has built none."""
-        return self.guests.setdefault(para_id, GuestStatistics())
+    def wasm_parachain(self, para_id: int) -> WasmParachainStatistics:
+        """Return the blocks of a Wasm parachain, none where it has built none."""
+        return self.wasm_parachains.setdefault(para_id, WasmParachainStatistics())
 
     def of(self, para_id: int) -> SubscriberStatistics:
         """Return the blocks of a subscriber, none where it has built none."""
@@ -564,14 +564,14 @@ class RunStatistics:
 
     @property
     def refusals(self) -> list[str]:
-        """Blocks that guests refused, and extrinsics at which their code trapped, each with its reason."""
-        return [f"{para_id}: {reason}" for para_id, it in self.guests.items() for reason in it.refusals]
+        """Blocks that Wasm parachains refused, and extrinsics at which their code trapped, each with its reason."""
+        return [f"{para_id}: {reason}" for para_id, it in self.wasm_parachains.items() for reason in it.refusals]
 
     @property
     def oversize_blocks(self) -> int:
         """Blocks that the relay chain would refuse."""
         subscribers = sum(it.oversize_blocks for it in self.subscribers.values())
-        return subscribers + sum(it.oversize_blocks for it in self.guests.values())
+        return subscribers + sum(it.oversize_blocks for it in self.wasm_parachains.values())
 
 
 def _cost(it: PublisherAccount, endings: Counter[str]) -> PublisherCost:

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from relaycast_collator.guests import StorageItemShare
+from relaycast_collator.wasm_parachain import StorageItemShare
 from relaycast_ledger.accounting import TOTALS, KeyAccount, PublisherAccount
 from relaycast_ledger.arrow_columns import column, schema_of
 from relaycast_ledger.outcome import SCHEMA_VERSION
 from relaycast_ledger.record_fields import row_reader
-from relaycast_ledger.records import BlockRecord, Delivery, GuestRecord, ToldDeletion
+from relaycast_ledger.records import BlockRecord, Delivery, ToldDeletion, WasmBlockRecord
 
 ROWS_A_GROUP = 1 << 14
 
@@ -130,7 +130,7 @@ A callback without a value tells of a deletion (policy ``told``): its publicatio
 """
 
 RUNTIMES = Table(
-    GuestRecord,
+    WasmBlockRecord,
     """
     number relay_parent warm_up spec_version extrinsics=built.extrinsics failed_extrinsics=built.failed_extrinsics
     left_out=built.left_out upward_messages=built.upward_messages
@@ -138,14 +138,14 @@ RUNTIMES = Table(
     pov_bytes=pov.pov_bytes compressed_bytes=pov.compressed_bytes max_pov_bytes=pov.max_pov_bytes
     oversize=pov.is_oversize refusal log=logged
     """,
-    of=GuestRecord,
+    of=WasmBlockRecord,
 )
 """One row for each block of a real runtime, built or refused.
 
 ``own_pov_bytes`` is its own proof in compact form; ``log`` are the lines that its code logged.
 """
 
-ITEMS = Table(StorageItemShare, "pallet item reads writes proof_bytes", of=GuestRecord)
+ITEMS = Table(StorageItemShare, "pallet item reads writes proof_bytes", of=WasmBlockRecord)
 """What each storage item took of a real runtime's block; together they are ``own_proof_bytes`` of ``RUNTIMES``."""
 
 TABLES = {
@@ -180,8 +180,8 @@ class TableRows:
         rows["deliveries"] += [DELIVERIES.row(record, it) for it in record.deliveries]
         rows["deliveries"] += [_deletion_row(record, it) for it in record.deletions]
 
-    def add_guest(self, record: GuestRecord) -> None:
-        """Add the rows of one block of a guest."""
+    def add_wasm_block(self, record: WasmBlockRecord) -> None:
+        """Add the rows of one block of a Wasm parachain."""
         if "runtimes" in self.rows:
             self.rows["runtimes"].append(RUNTIMES.row(record, record))
             self.rows["items"] += [ITEMS.row(record, share) for share in record.shares]
@@ -217,9 +217,9 @@ class RunTables:
         self._rows.add(record)
         self._hand_on(ROWS_A_GROUP)
 
-    def add_guest(self, record: GuestRecord) -> None:
-        """Add the rows of one block of a guest."""
-        self._rows.add_guest(record)
+    def add_wasm_block(self, record: WasmBlockRecord) -> None:
+        """Add the rows of one block of a Wasm parachain."""
+        self._rows.add_wasm_block(record)
         self._hand_on(ROWS_A_GROUP)
 
     def append(self, part: Mapping[str, pa.RecordBatch]) -> None:

@@ -58,7 +58,7 @@ class Poisoner:
         self.chains = chains
         self.rng = random.Random(seed)
         self.outcomes: Counter[str] = Counter()
-        live = living("oracle").live
+        live = living("oracle").clock
         self.para_ids: list[int | None] = [None, *live.parachains]
         self.items: dict[int | None, list[StorageItem]] = {
             chain.number_in_entries: [it.item for pallet in modelled(chain).runtime.pallets for it in pallet.storage]
@@ -162,7 +162,7 @@ class Poisoner:
         para_id = self.rng.choice(self.para_ids)
         item = self.rng.choice(self.items[para_id])
         key = self.rng.choice([item.prefix, bytes(40_000)])
-        live = self.chains._server.live
+        live = self.chains._server.clock
         self.chains._in_loop(lambda: live.set_storage(para_id, {key: b"\xff"}, is_checked=True))  # type: ignore[arg-type, call-arg]
         self.outcomes["slipped in"] += 1
 

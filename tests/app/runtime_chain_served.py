@@ -8,7 +8,7 @@ from relaycast.serve.runtime_chains import ChainLabel, RuntimeChains
 from relaycast_collator import ChainSimulator
 from relaycast_collator.relay_chain import Genesis
 from relaycast_node.chain.served_chain import ServedChain
-from relaycast_node.live import Live
+from relaycast_node.chain_clock import ChainClock
 from relaycast_node.rpc.json_rpc import JsonRpc
 from relaycast_node.rpc.node_face import NodeFace
 from relaycast_node.rpc.session import RpcSession
@@ -54,11 +54,13 @@ class ServedRuntime(Asking):
 
     def __init__(self, runtime: WasmRuntime, genesis: dict[bytes, bytes], label: ChainLabel) -> None:
         chains = ChainSimulator()
-        self.guest = RuntimeParachain(ParaId(3000), runtime, State(genesis, state_version=runtime.version.trie_version))
-        chains.add_guest(self.guest)
-        self.chain: ServedChain = RuntimeChains(chains).serve_parachain(self.guest, label)
-        self.live = Live(chains, chains.step, guests={3000: self.chain})
-        face = NodeFace(self.live, version="1.2.3").parachain(3000)
+        self.parachain = RuntimeParachain(
+            ParaId(3000), runtime, State(genesis, state_version=runtime.version.trie_version)
+        )
+        chains.add_wasm_parachain(self.parachain)
+        self.chain: ServedChain = RuntimeChains(chains).serve_parachain(self.parachain, label)
+        self.clock = ChainClock(chains, chains.step, wasm_parachains={3000: self.chain})
+        face = NodeFace(self.clock, version="1.2.3").parachain(3000)
         assert face is not None
         super().__init__(face)
 
@@ -74,5 +76,5 @@ class ServedRelayChain(Asking):
         served = RuntimeChains(self.chains).serve_relay_chain(label)
         assert served is not None
         self.chain: ServedChain = served
-        self.live = Live(self.chains, self.chains.step, relay=served)
-        super().__init__(NodeFace(self.live, version="1.2.3").relay)
+        self.clock = ChainClock(self.chains, self.chains.step, relay=served)
+        super().__init__(NodeFace(self.clock, version="1.2.3").relay)

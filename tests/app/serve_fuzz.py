@@ -196,9 +196,9 @@ def check(answer: bytes) -> None:
 async def fuzz(count: int, *, seed: int, weighings: int = 0) -> list[Weight]:
     """Send ``count`` messages by POST and over sockets; return what the process held at times between them."""
     network = living("oracle", "manual")
-    server = Server(network.live, title="fuzz", key_names=network.key_names, access=Access())
-    network.live.new_block(4)
-    relay = network.live.relay
+    server = Server(network.clock, title="fuzz", key_names=network.key_names, access=Access())
+    network.clock.new_block(4)
+    relay = network.clock.relay
     known = [
         "0x" + data.hex()
         for data in (relay.best.hash, relay.genesis_hash, *list(relay.state_at(relay.best.hash).keys())[:20])

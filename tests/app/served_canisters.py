@@ -98,7 +98,7 @@ def guarded(token_file: str) -> Iterator[ServedNetwork]:
     """Serve with tokens."""
     network = living("oracle", "manual")
     gateway = Gateway.open(icrc=icrc_settings(), allow_sink=["127.0.0.1"])
-    gateway.follow(network.live.chains, network.title, key_names=network.key_names)
+    gateway.follow(network.clock.chains, network.title, key_names=network.key_names)
     with serving(network, gateway=gateway, access=access_for((), (), token_file)) as chains:
         yield chains
 

@@ -74,7 +74,7 @@ def test_the_name_of_a_chain_spec_is_shown_as_text_and_shortened(relaycast: Comm
 
 
 def test_the_chain_of_a_witness_is_shown_as_text_and_shortened(tmp_path: Path) -> None:
-    live = living("oracle", "manual").live
+    live = living("oracle", "manual").clock
     live.new_block(4)
     found = fetched(live, lie=lambda asked, answer: LONG if asked == "system_chain" else answer)
     assert told(found.origin.name).endswith("ccc... at block 4")

@@ -268,7 +268,7 @@ def test_a_token_says_who_calls_and_who_listens(tmp_path: Path, relaycast: Comma
     wrong.write_text("another-token-of-some-length\n")
     network = living("oracle", "manual")
     gateway = Gateway.open(icrc=icrc_settings(), allow_sink=["127.0.0.1"])
-    gateway.follow(network.live.chains, network.title, key_names=network.key_names)
+    gateway.follow(network.clock.chains, network.title, key_names=network.key_names)
     with serving(network, gateway=gateway, access=access_for((), (), str(tokens))) as chains:
         url = ("--url", chains.http_url)
         call = ("icrc", "call", "icrc72_register_publication", registered("com.example.of.ann"))

@@ -26,20 +26,20 @@ from relaycast.serve.kept_chains import keeping
 from relaycast_gateway.cloudevents.event import attributes_of
 from relaycast_gateway.log import EventLog
 from relaycast_node.chain.exceptions import TickFailed
+from relaycast_node.chain_clock import ChainClock
 from relaycast_node.journal.entries import FeedEntry, TickEntry
 from relaycast_node.journal.frames import Frame, encode_frame, whole_frames
-from relaycast_node.live import Live
 
 BLOCKS = 4
 
 
 @contextmanager
-def kept_live(folder: Path, *, accept_loss: bool = False, keep: str = "") -> Iterator[Live]:
+def kept_live(folder: Path, *, accept_loss: bool = False, keep: str = "") -> Iterator[ChainClock]:
     """Let the chains of a folder go on, without a server."""
     living = network.living("oracle", "manual", keep=keep)
     gateway = open_gateway(living, str(folder), (), accept_loss=accept_loss)
     with keeping(living, str(folder), gateway, accept_loss=accept_loss):
-        yield living.live
+        yield living.clock
 
 
 def build(folder: Path, blocks: int, value: bytes | None = None, *, accept_loss: bool = False) -> None:

@@ -15,7 +15,7 @@ from relaycast.serve.in_process import ServedNetwork
 from relaycast.serve.kept_points import KeptPoints
 from relaycast.serve.network import living
 from relaycast_node.chain.served_chain import ServedChain
-from relaycast_node.live import Live
+from relaycast_node.chain_clock import ChainClock
 from relaycast_node.rpc.rpc_error import RpcError
 
 KEEP = 16
@@ -32,20 +32,20 @@ def many_points(monkeypatch: pytest.MonkeyPatch) -> None:
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the relay blocks that chains began at, as they come."""
     found: list[int] = []
-    load = Live.load
+    load = ChainClock.load
 
-    def noted(live: Live, dump: Any) -> None:
+    def noted(live: ChainClock, dump: Any) -> None:
         load(live, dump)
         found.append(live.relay.best.number)
 
-    monkeypatch.setattr(Live, "load", noted)
+    monkeypatch.setattr(ChainClock, "load", noted)
     return found
 
 
 @pytest.fixture(scope="module")
 def twin() -> ServedChain:
     """Return a relay chain like the served one, to sign for it."""
-    return living("oracle").live.relay
+    return living("oracle").clock.relay
 
 
 def transfer(twin: ServedChain, nonce: int) -> str:

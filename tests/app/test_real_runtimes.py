@@ -17,9 +17,9 @@ from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.refusal import BadInput
 from relaycast.report.runtimes import cost_sentence, items_of, pallets_of, runtime_sentences
 from relaycast.scenario.files import load_scenario
-from relaycast.simulation.guest_sources import loaded
 from relaycast.simulation.run_files import Finished, simulate
 from relaycast.simulation.simulation import Simulation
+from relaycast.simulation.wasm_sources import loaded
 from relaycast_pallets.frame.state import State
 from relaycast_trie.engine import Engine
 from shared_vectors import shared
@@ -284,7 +284,7 @@ def test_wrong_arguments_leave_the_network_as_it_was(
     net = rc.Network(seed=7)
     with pytest.raises(TypeError, match=said):
         wrong(net)
-    assert not net.chains.guests
+    assert not net.chains.wasm_parachains
 
 
 def test_a_genesis_without_a_runtime_is_refused_by_a_network() -> None:
@@ -294,9 +294,9 @@ def test_a_genesis_without_a_runtime_is_refused_by_a_network() -> None:
 
 def test_a_state_of_the_genesis_has_the_code_and_the_version_of_the_runtime(tmp_path: Path) -> None:
     simulation = Simulation.prepare(load_scenario(write_files(tmp_path)))
-    guest = simulation.guests[3000].guest
+    parachain = simulation.wasm_workloads[3000].parachain
     expected = State({b":code": text_runtime(), **{key(number): bytes(40) for number in range(40)}})
-    assert guest.head.state_root == expected.root
+    assert parachain.head.state_root == expected.root
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import pytest
 
 from app.runtime_chain_served import ServedRuntime
-from relaycast_collator import GuestBuilt
+from relaycast_collator import WasmBlockBuilt
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash
 from relaycast_node.rpc.header_json import hexed
 from relaycast_pallets.frame.well_known_keys import RelayProofRequest, Top
@@ -69,29 +69,29 @@ def test_a_runtime_that_knows_no_nonces_says_so() -> None:
 
 
 def test_a_panic_comes_with_the_runtime_s_own_words_and_leaves_nothing(served: ServedRuntime) -> None:
-    before = served.guest.state.snapshot()
+    before = served.parachain.state.snapshot()
     code, message, _ = served.ask("state_call", "BlockBuilder_apply_extrinsic", hexed(PANIC))
     assert code == 4003
     assert message == "Client error: Execution failed: Execution aborted due to panic: the extrinsic asked for it"
-    assert served.guest.state.snapshot() == before
+    assert served.parachain.state.snapshot() == before
 
 
 def test_a_call_that_writes_leaves_no_trace(served: ServedRuntime) -> None:
-    before = served.guest.state.snapshot()
+    before = served.parachain.state.snapshot()
     assert served.ask("state_call", "BlockBuilder_apply_extrinsic", hexed(WRITE)) == "0x0000"
     assert served.ask("system_dryRun", hexed(WRITE_CHILD)) == "0x0000"
     assert served.ask("system_dryRun", hexed(INVALID)) == "0x010000"
-    assert served.guest.state.snapshot() == before
+    assert served.parachain.state.snapshot() == before
     assert served.ask("state_getStorage", hexed(KEY)) is None
 
 
 def test_a_submitted_extrinsic_stands_in_the_next_block(served: ServedRuntime) -> None:
-    facts: list[GuestBuilt] = []
-    served.live.facts.connect(lambda fact: facts.append(fact) if isinstance(fact, GuestBuilt) else None)
-    served.live.new_block()
+    facts: list[WasmBlockBuilt] = []
+    served.clock.facts.connect(lambda fact: facts.append(fact) if isinstance(fact, WasmBlockBuilt) else None)
+    served.clock.new_block()
     assert served.ask("author_submitExtrinsic", hexed(WRITE)) == hexed(extrinsic_hash(WRITE))
     assert served.ask("author_pendingExtrinsics") == [hexed(WRITE)]
-    served.live.new_block()
+    served.clock.new_block()
     block = served.ask("chain_getBlock")["block"]
     assert block["extrinsics"][1:] == [hexed(WRITE)]
     assert block["extrinsics"] == list(map(hexed, facts[-1].block.extrinsics))
@@ -104,9 +104,9 @@ def test_a_submitted_extrinsic_stands_in_the_next_block(served: ServedRuntime) -
 
 def test_a_watched_extrinsic_tells_its_block_and_that_it_is_final(served: ServedRuntime) -> None:
     served.ask("author_submitAndWatchExtrinsic", hexed(WRITE))
-    served.live.new_block()
+    served.clock.new_block()
     block = served.ask("chain_getBlockHash")
-    served.live.new_block(2)
+    served.clock.new_block(2)
     assert [result for _, result in served.told()] == ["ready", {"inBlock": block}, {"finalized": block}]
 
 
@@ -116,7 +116,7 @@ def test_an_extrinsic_that_the_block_refuses_leaves_the_pool_and_no_trace(
 ) -> None:
     served.ask("author_submitAndWatchExtrinsic", hexed(refused))
     served.ask("author_submitExtrinsic", hexed(WRITE))
-    served.live.new_block()
+    served.clock.new_block()
     assert served.ask("chain_getBlock")["block"]["extrinsics"][1:] == [hexed(WRITE)]
     assert served.ask("author_pendingExtrinsics") == []
     assert [result for _, result in served.told()] == ["ready", "invalid"]
@@ -126,7 +126,7 @@ def test_an_extrinsic_that_the_block_refuses_leaves_the_pool_and_no_trace(
 def test_keys_and_proofs_of_its_own_state(served: ServedRuntime) -> None:
     for data in (WRITE, WRITE_CHILD):
         served.ask("author_submitExtrinsic", hexed(data))
-    served.live.new_block()
+    served.clock.new_block()
     assert served.ask("state_getKeysPaged", hexed(b"k"), 10) == [hexed(KEY)]
     header = served.ask("chain_getHeader")
     proof = served.ask("state_getReadProof", [hexed(KEY)])["proof"]
@@ -140,7 +140,7 @@ def test_a_call_sees_the_state_of_the_block_that_it_names(served: ServedRuntime)
     key = RelayProofRequest((Top(KEY),)).encode()
     genesis = served.ask("chain_getBlockHash")
     served.ask("dev_setStorage", [[hexed(REQUEST), hexed(key)]])
-    served.live.new_block()
+    served.clock.new_block()
     method = "KeyToIncludeInRelayProof_keys_to_prove"
     assert served.ask("state_call", method, "0x") == hexed(key)
     assert served.ask("state_call", method, "0x", genesis) == "0x00"
@@ -154,7 +154,7 @@ def test_what_developers_write_is_sealed_by_the_next_block(served: ServedRuntime
 
 
 def test_the_relay_proof_of_its_blocks_can_be_had(served: ServedRuntime) -> None:
-    served.live.new_block(2)
+    served.clock.new_block(2)
     proof = served.ask("dev_proof")
     root = bytes.fromhex(proof["relayParent"]["stateRoot"][2:])
     assert proof["full"] == proof["pruned"]
@@ -168,7 +168,7 @@ def test_a_new_runtime_answers_from_its_block_on_and_the_old_one_before(
     newer = text_runtime().replace(b"text-runtime", b"next-runtime")
     served.ask("state_subscribeRuntimeVersion")
     served.ask("dev_setStorage", [[hexed(b":code"), hexed(newer)]])
-    served.live.new_block(2)
+    served.clock.new_block(2)
     assert served.ask("state_getRuntimeVersion")["specName"] == "next-runtime"
     genesis = served.ask("chain_getBlockHash", 0)
     assert served.ask("state_getRuntimeVersion", genesis)["specName"] == "text-runtime"
@@ -185,9 +185,9 @@ def test_code_that_is_none_is_refused(served: ServedRuntime, code: str | None, e
 
 
 def test_the_node_asks_the_header_of_the_block_that_it_sealed(served: ServedRuntime) -> None:
-    served.live.new_block()
+    served.clock.new_block()
     header = served.chain.best.header
     assert served.ask("chain_getHeader")["stateRoot"] == hexed(header.state_root)
-    assert served.guest.state.root == header.state_root
+    assert served.parachain.state.root == header.state_root
     assert served.ask("state_getStorage", hexed(HEADER)) is None
     assert ScaleReader(header.encode()).take(32) == served.chain.genesis_hash

@@ -221,7 +221,7 @@ def test_a_folder_with_something_else_in_it_is_one_line_and_left_as_it_is(
 
 @pytest.mark.parametrize(("finality", "behind"), [(None, 2), (0, 0), (5, 5)])
 def test_finality_is_as_many_blocks_behind_as_asked(finality: int | None, behind: int) -> None:
-    live = living("oracle", "manual", finality=finality).live
+    live = living("oracle", "manual", finality=finality).clock
     live.new_block(8)
     for chain in live.served():
         assert chain.best.number - chain.finalized.number == behind
@@ -229,7 +229,7 @@ def test_finality_is_as_many_blocks_behind_as_asked(finality: int | None, behind
 
 @pytest.mark.parametrize(("keep", "kept"), [("", 4_096), ("512", 512), ("all", None)])
 def test_as_many_blocks_are_kept_as_asked(keep: str, kept: int | None) -> None:
-    assert {chain.kept_blocks for chain in living("oracle", "manual", keep=keep).live.served()} == {kept}
+    assert {chain.kept_blocks for chain in living("oracle", "manual", keep=keep).clock.served()} == {kept}
 
 
 def sizes(chain: ServedChain) -> list[int]:
@@ -239,7 +239,7 @@ def sizes(chain: ServedChain) -> list[int]:
 
 
 def test_a_chain_that_lives_long_holds_no_more_than_its_window() -> None:
-    live = living("config-sync", "manual").live
+    live = living("config-sync", "manual").clock
     for chain in live.served():
         chain.kept_blocks = 40
     live.new_block(100)

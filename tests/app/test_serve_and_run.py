@@ -8,7 +8,7 @@ from relaycast.scenario.files import load_named
 from relaycast.simulation.simulation import Simulation
 from relaycast_ledger import BlockRecord
 from relaycast_ledger.accounting import IN_THE_PROOF
-from relaycast_node.live import Live
+from relaycast_node.chain_clock import ChainClock
 
 BLOCKS = 12
 OF_PUBLISHERS = ("new", "changed", "unseen", "value")
@@ -25,7 +25,7 @@ def records(name: str, *, served: bool) -> list[BlockRecord]:
         found.extend(simulation.network.ledger.step())
 
     if served:
-        Live(simulation.chains, step).new_block(BLOCKS)
+        ChainClock(simulation.chains, step).new_block(BLOCKS)
     else:
         for _ in range(BLOCKS):
             step()

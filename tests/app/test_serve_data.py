@@ -37,7 +37,7 @@ IMPORTED = "io.relaycast.block.imported"
 @pytest.fixture(scope="module")
 def twin() -> ServedChain:
     """Return a relay chain like the served one, to sign for it."""
-    return living("oracle").live.relay
+    return living("oracle").clock.relay
 
 
 def transfer(twin: ServedChain, nonce: int) -> str:

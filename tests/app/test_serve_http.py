@@ -32,8 +32,8 @@ def small_server(access: Access | None = None, dialect: str = "all") -> Server:
 
 
 def chain_of(server: Server) -> SmallChain:
-    assert isinstance(server.live, SmallLive)
-    return server.live.relay
+    assert isinstance(server.clock, SmallLive)
+    return server.clock.relay
 
 
 @asynccontextmanager

@@ -62,7 +62,7 @@ def guarded(token_file: str) -> Iterator[ServedNetwork]:
     access = access_for((), (), token_file)
     network = living("oracle", "manual")
     gateway = Gateway.open(wamp=router_config(None, ["com.example."], access))
-    gateway.follow(network.live.chains, network.title, key_names=network.key_names)
+    gateway.follow(network.clock.chains, network.title, key_names=network.key_names)
     with serving(network, gateway=gateway, access=access) as chains:
         yield chains
 

@@ -44,7 +44,7 @@ def test_transfers_go_into_the_next_block_and_the_nonce_follows(
     for data in sent:
         assert westend.ask("author_submitExtrinsic", hexed(data)) == hexed(extrinsic_hash(data))
     assert westend.ask("system_accountNextIndex", hexed(ALICE.public)) == 3
-    westend.live.new_block()
+    westend.clock.new_block()
     assert westend.ask("chain_getBlock")["block"]["extrinsics"][-3:] == list(map(hexed, sent))
     assert westend.ask("author_pendingExtrinsics") == []
     assert westend.ask("system_accountNextIndex", hexed(ALICE.public)) == 3
@@ -56,17 +56,17 @@ def test_one_whose_nonce_is_to_come_waits_for_the_one_before(
 ) -> None:
     first, second = transfer(writer, 0), transfer(writer, 1)
     westend.ask("author_submitExtrinsic", hexed(second))
-    westend.live.new_block()
+    westend.clock.new_block()
     assert hexed(second) not in westend.ask("chain_getBlock")["block"]["extrinsics"]
     westend.ask("author_submitExtrinsic", hexed(first))
     assert westend.ask("author_pendingExtrinsics") == [hexed(first), hexed(second)]
-    westend.live.new_block()
+    westend.clock.new_block()
     assert westend.ask("chain_getBlock")["block"]["extrinsics"][-2:] == [hexed(first), hexed(second)]
 
 
 def test_the_pool_refuses_what_the_runtime_does_not_take(westend: ServedRelayChain, writer: TransactionWriter) -> None:
     westend.ask("author_submitExtrinsic", hexed(transfer(writer, 0)))
-    westend.live.new_block()
+    westend.clock.new_block()
     nobody = writer.sign(writer.remark(b""), BOB, nonce=1)
     refused = {
         hexed(broken(transfer(writer, 1))): "Transaction has a bad signature",
@@ -84,7 +84,7 @@ def test_the_pool_refuses_what_the_runtime_does_not_take(westend: ServedRelayCha
 def test_an_overdraft_is_included_and_fails(westend: ServedRelayChain, writer: TransactionWriter) -> None:
     westend.ask("author_submitExtrinsic", hexed(transfer(writer, 0, FUNDS)))
     assert westend.ask("system_dryRun", hexed(transfer(writer, 0, FUNDS))).startswith("0x0001")
-    westend.live.new_block()
+    westend.clock.new_block()
     assert westend.ask("system_accountNextIndex", hexed(ALICE.public)) == 1
 
 
@@ -105,7 +105,7 @@ def test_what_it_costs_is_asked_of_the_runtime_in_the_words_of_its_time(
 
 
 def test_its_state_holds_the_heads_of_modelled_parachains_and_can_be_proven(westend: ServedRelayChain) -> None:
-    westend.live.new_block(3)
+    westend.clock.new_block(3)
     key = para_head(ParaId(2000))
     header = westend.ask("chain_getHeader")
     proof = westend.ask("state_getReadProof", [hexed(key)])["proof"]
@@ -126,7 +126,7 @@ def test_its_version_and_metadata_are_those_of_2020(westend: ServedRelayChain) -
 def test_a_past_block_is_asked_in_its_own_state(westend: ServedRelayChain, writer: TransactionWriter) -> None:
     genesis = westend.ask("chain_getBlockHash", 0)
     westend.ask("author_submitExtrinsic", hexed(transfer(writer, 0)))
-    westend.live.new_block()
+    westend.clock.new_block()
     nonce = "AccountNonceApi_account_nonce"
     assert westend.ask("state_call", nonce, hexed(ALICE.public)) == "0x01000000"
     assert westend.ask("state_call", nonce, hexed(ALICE.public), genesis) == "0x00000000"

@@ -18,8 +18,8 @@ from relaycast.serve.in_process import ServedNetwork, serving
 from relaycast.serve.network import living
 from relaycast.simulation.simulation import Simulation
 from relaycast_node.chain.served_chain import ServedChain
+from relaycast_node.chain_clock import ChainClock
 from relaycast_node.extrinsic.accounts import dev_account
-from relaycast_node.live import Live
 from relaycast_node.rpc.rpc_error import RpcError
 from relaycast_node.rpc.storage_queries import TYPES, StorageQuery, StorageView
 from relaycast_pallets.frame.state import State
@@ -31,20 +31,20 @@ from witness_scenes import PARACHAINS, fetched, kept, twins
 KUSAMA = SHARED / "data" / "kusama-genesis.json.gz"
 
 
-def lived(scenario: str, blocks: int) -> Live:
+def lived(scenario: str, blocks: int) -> ChainClock:
     """Return the chains of a scenario after so many blocks."""
-    live = living(scenario, "manual").live
+    live = living(scenario, "manual").clock
     live.new_block(blocks)
     return live
 
 
 @pytest.fixture(scope="module")
-def live() -> Live:
+def live() -> ChainClock:
     return lived("oracle", 6)
 
 
 @pytest.fixture(scope="module")
-def fork_file(live: Live, tmp_path_factory: pytest.TempPathFactory) -> str:
+def fork_file(live: ChainClock, tmp_path_factory: pytest.TempPathFactory) -> str:
     return kept(fetched(live), tmp_path_factory.mktemp("fork"))
 
 
@@ -72,7 +72,7 @@ def same_blocks(fork: rc.Network, whole: rc.Network, *, seed: int, blocks: int) 
     assert [readers[0].get(feed) for feed in feeds[0]] == [readers[1].get(feed) for feed in feeds[1]]
 
 
-def test_a_fork_builds_the_blocks_of_the_whole_chain(live: Live, fork_file: str) -> None:
+def test_a_fork_builds_the_blocks_of_the_whole_chain(live: ChainClock, fork_file: str) -> None:
     same_blocks(*twins(live, fork_file), seed=1, blocks=12)
 
 
@@ -84,7 +84,7 @@ def test_forks_build_the_blocks_of_whole_chains(soak_round: int, tmp_path: Path)
 
 
 @pytest.fixture(scope="module")
-def on_kusama(tmp_path_factory: pytest.TempPathFactory) -> Live:
+def on_kusama(tmp_path_factory: pytest.TempPathFactory) -> ChainClock:
     if not KUSAMA.exists():
         pytest.skip(f"{KUSAMA.name} is not beside this checkout")
     scenario = tmp_path_factory.mktemp("kusama") / "kusama.toml"
@@ -92,7 +92,7 @@ def on_kusama(tmp_path_factory: pytest.TempPathFactory) -> Live:
     return lived(str(scenario), 4)
 
 
-def test_a_fork_of_kusama_builds_the_blocks_of_the_whole_chain(on_kusama: Live, tmp_path: Path) -> None:
+def test_a_fork_of_kusama_builds_the_blocks_of_the_whole_chain(on_kusama: ChainClock, tmp_path: Path) -> None:
     found = fetched(on_kusama)
     assert len(found.top.gaps.nodes) > 20
     assert not found.top.gaps.lone
@@ -158,7 +158,7 @@ def wide_fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedNetwor
 
 
 def test_the_new_interface_tells_a_gap_as_an_error_of_the_operation(wide_fork: ServedNetwork) -> None:
-    relay = wide_fork._server.live.relay
+    relay = wide_fork._server.clock.relay
     state = relay.state_at(relay.best.hash)
     view = StorageView(relay, relay.best.hash)
     for kind in TYPES:
@@ -168,7 +168,7 @@ def test_the_new_interface_tells_a_gap_as_an_error_of_the_operation(wide_fork: S
 
 
 def test_a_write_beside_a_gap_is_refused_by_name_and_changes_nothing(wide_fork: ServedNetwork) -> None:
-    state = wide_fork._server.live.chains.relay_chain.state
+    state = wide_fork._server.clock.chains.relay_chain.state
     before = state.snapshot()
     known = f"0x{account_keys(FERDIE)[0].hex()}"
     account = wide_fork.call("state_getStorage", known)
@@ -199,7 +199,7 @@ def test_verbs_take_a_witness_as_genesis(fork_file: str, relaycast: Command, tmp
 
 
 def test_a_witness_for_other_parachains_is_refused_before_anything_runs(
-    live: Live, tmp_path: Path, refused: Refused
+    live: ChainClock, tmp_path: Path, refused: Refused
 ) -> None:
     file = kept(fetched(live, wanted_by([2000])), tmp_path)
     line = refused("run", "oracle", "--genesis", file)
@@ -225,7 +225,7 @@ def test_what_needs_a_whole_state_refuses_a_witness(fork_file: str, refused: Ref
     )
 
 
-def test_a_fork_keeps_everything_of_its_parachains_in_sight(live: Live) -> None:
+def test_a_fork_keeps_everything_of_its_parachains_in_sight(live: ChainClock) -> None:
     found = fetched(live)
     assert [name for name, trie in found.children.items() if not trie.gaps] == [b"pubsub\xd0\x07\x00\x00"]
     assert PARACHAINS[0] == 2000
@@ -233,7 +233,7 @@ def test_a_fork_keeps_everything_of_its_parachains_in_sight(live: Live) -> None:
 
 
 def test_a_transfer_into_a_gap_is_dropped_and_the_chain_goes_on(wide_fork: ServedNetwork) -> None:
-    relay = wide_fork._server.live.relay
+    relay = wide_fork._server.clock.relay
     assert isinstance(relay, ServedChain)
     alice, bob = dev_account("Alice"), dev_account("Bob")
     nonce = relay.pool.next_nonce(alice.account)

@@ -23,15 +23,15 @@ from relaycast.node_client import NodeClient, NodeRefused, TooBig
 from relaycast.refusal import BadInput
 from relaycast.serve.in_process import ServedNetwork, serve
 from relaycast.serve.network import living
-from relaycast_node.live import Live
+from relaycast_node.chain_clock import ChainClock
 from witness_scenes import fetched, kept, refused_import
 
 PROOF = "state_getReadProof"
 
 
 @pytest.fixture(scope="module")
-def live() -> Live:
-    network = living("oracle", "manual").live
+def live() -> ChainClock:
+    network = living("oracle", "manual").clock
     network.new_block(4)
     return network
 
@@ -66,7 +66,7 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_node_that_lies_is_refused_in_one_line(live: Live, lie: str) -> None:
+def test_a_node_that_lies_is_refused_in_one_line(live: ChainClock, lie: str) -> None:
     assert LIES[lie][1] in refused_import(live, LIES[lie][0])
 
 
@@ -79,24 +79,24 @@ def _refusing(method: str, code: int, message: str) -> Callable[[str, Any], Any]
     return lie
 
 
-def test_a_node_that_discarded_the_state_is_refused_by_that(live: Live) -> None:
+def test_a_node_that_discarded_the_state_is_refused_by_that(live: ChainClock) -> None:
     line = refused_import(live, _refusing(PROOF, 4003, "Client error: UnknownBlock: State already discarded for 0x12"))
     assert "got the state of block 4 discarded" in line
     assert "one of its newest 256 blocks, or a node that keeps all states" in line
 
 
-def test_a_node_without_read_proofs_is_refused_by_that(live: Live) -> None:
+def test_a_node_without_read_proofs_is_refused_by_that(live: ChainClock) -> None:
     assert "no method state_getReadProof" in refused_import(live, _refusing(PROOF, -32_601, "Method not found"))
 
 
-def test_a_node_that_refuses_otherwise_is_quoted(live: Live) -> None:
+def test_a_node_that_refuses_otherwise_is_quoted(live: ChainClock) -> None:
     assert "the error -1 'out of luck' for state_getReadProof" in refused_import(
         live, _refusing(PROOF, -1, "out of luck")
     )
 
 
 @pytest.mark.parametrize("error", [NodeRefused(PROOF, -32_008, "Response is too big"), TooBig(PROOF, "status 413")])
-def test_an_answer_that_is_too_big_is_asked_for_in_parts(live: Live, error: NodeRefused) -> None:
+def test_an_answer_that_is_too_big_is_asked_for_in_parts(live: ChainClock, error: NodeRefused) -> None:
     turns = iter(range(3))
 
     def lie(asked: str, answer: Any) -> Any:
@@ -107,7 +107,7 @@ def test_an_answer_that_is_too_big_is_asked_for_in_parts(live: Live, error: Node
     assert fetched(live, lie=lie).witness == fetched(live).witness
 
 
-def test_one_key_whose_proof_is_too_big_is_asked_for_once(live: Live) -> None:
+def test_one_key_whose_proof_is_too_big_is_asked_for_once(live: ChainClock) -> None:
     asked_for: list[str] = []
 
     def lie(asked: str, answer: Any) -> Any:
@@ -122,14 +122,14 @@ def test_one_key_whose_proof_is_too_big_is_asked_for_once(live: Live) -> None:
 
 
 def test_the_same_state_gives_the_same_file_whatever_is_asked_at_a_time(
-    live: Live, monkeypatch: pytest.MonkeyPatch
+    live: ChainClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = fetched(live).encode()
     monkeypatch.setattr(witness_fetch, "KEYS_AT_A_TIME", 3)
     assert fetched(live).encode() == whole
 
 
-def test_wanted_keys_prefixes_and_children_are_known(live: Live) -> None:
+def test_wanted_keys_prefixes_and_children_are_known(live: ChainClock) -> None:
     wanted = wanted_by([2000, 3000], keys=[b"anything"])
     found = fetched(live, wanted)
     for key in wanted.keys:
@@ -155,7 +155,7 @@ def test_wanted_keys_prefixes_and_children_are_known(live: Live) -> None:
     ],
 )
 def test_a_file_that_is_no_witness_is_refused_by_its_place(
-    live: Live, tmp_path: Path, change: dict[str, object], told: str
+    live: ChainClock, tmp_path: Path, change: dict[str, object], told: str
 ) -> None:
     content = json.loads(gzip.decompress(fetched(live).encode()))
     (tmp_path / "w.json").write_text(json.dumps({**content, **change}))
@@ -164,7 +164,7 @@ def test_a_file_that_is_no_witness_is_refused_by_its_place(
     assert told in str(refused.value)
 
 
-def test_a_witness_file_is_read_as_it_was_written(live: Live, tmp_path: Path) -> None:
+def test_a_witness_file_is_read_as_it_was_written(live: ChainClock, tmp_path: Path) -> None:
     found = fetched(live)
     state = read_state(kept(found, tmp_path))
     assert state.witness == found.witness

@@ -70,7 +70,7 @@ def test_each_event_callback_and_block_is_in_the_log_once(
     if scenario == "expiry":
         scenario = tmp_path / "expiry.toml"
         scenario.write_text(EXPIRY)
-    live = living(str(scenario), "manual").live
+    live = living(str(scenario), "manual").clock
     heard = Heard(live.chains)
     genesis = {"/my%20net/relay": live.relay.genesis_hash}
     genesis |= {f"/my%20net/para/{para_id}": chain.genesis_hash for para_id, chain in live.parachains.items()}
@@ -256,7 +256,7 @@ def proven(event: dict[str, Any]) -> bool:
 def test_the_proof_of_a_published_value_verifies_and_an_altered_one_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    live = living("oracle", "manual").live
+    live = living("oracle", "manual").clock
     heard = Heard(live.chains)
     live.new_block(2)
     heard.feed.proofs = True

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from collator.hand_made_parachain import PANIC, HandMadeParachain
 from collator.networks import PUBLISHER, SUBSCRIBER, keys, network, publish, values
 from ledger.watched import Watched
 from relaycast_collator import BlockBuilt, BlockPanicked, Fact, Pace, RelaySealed
@@ -86,6 +87,18 @@ def test_a_block_that_panics_is_a_line_with_its_reason() -> None:
     assert [line["data"]["reason"] for line in lines] == reasons
     assert len(reasons) == 3
     assert {(line["pallet"], line["chain"]) for line in lines} == {("Collator", int(SUBSCRIBER))}
+
+
+def test_a_wasm_block_that_is_refused_keeps_its_name_in_the_log() -> None:
+    net = Watched(seed=7)
+    net.add_wasm_parachain(parachain := HandMadeParachain(2_500))
+    parachain.submit(PANIC + b"divided by zero")
+    stream = io.BytesIO()
+    net.listeners.append(EventLines(stream).on_fact)
+    net.step()
+    *_, line = map(json.loads, stream.getvalue().splitlines())
+    assert (line["pallet"], line["event"], line["chain"]) == ("Collator", "GuestRefusedBlock", 2_500)
+    assert line["data"] == {"reason": "divided by zero", "log": ["runtime: about to panic"]}
 
 
 def test_the_log_keeps_its_own_names_for_balances() -> None:

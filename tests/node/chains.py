@@ -6,21 +6,21 @@ from relaycast_collator import ChainSimulator
 from relaycast_node.chain.modelled_code import ModelledCode
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import ServedChain
+from relaycast_node.chain_clock import ChainClock
 from relaycast_node.extrinsic.accounts import KeyPair, dev_account
 from relaycast_node.extrinsic.era import IMMORTAL, Era
 from relaycast_node.extrinsic.extrinsic import Extra, Implicit, sign
-from relaycast_node.live import Live
 
 ALICE, BOB = dev_account("Alice"), dev_account("Bob")
 PUBLISHER, READER = 2_000, 3_000
 
 
-def live_chains(**options: Any) -> Live:
+def live_chains(**options: Any) -> ChainClock:
     """Return chains at block 0, with a publisher that nobody has registered and a reader without subscriptions."""
     chains = ChainSimulator()
     chains.add_parachain(PUBLISHER)
     chains.add_parachain(READER)
-    return Live(chains, chains.step, **options)
+    return ChainClock(chains, chains.step, **options)
 
 
 def modelled(chain: ServedChain) -> ModelledCode:

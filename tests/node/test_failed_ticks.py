@@ -14,6 +14,7 @@ from node.journal.test_journal import Clock, fingerprint
 from relaycast_collator import ChainSimulator, Fact
 from relaycast_node.chain.exceptions import ChainsHalted, TickFailed
 from relaycast_node.chain.signal import Signal
+from relaycast_node.chain_clock import ChainClock
 from relaycast_node.journal.dropped import FILE, MOST_BYTES, OLD_FILE, keep_aside
 from relaycast_node.journal.entries import FeedEntry, StoreEntry, TickEntry
 from relaycast_node.journal.frames import whole_frames
@@ -21,7 +22,6 @@ from relaycast_node.journal.input_log import InputLog
 from relaycast_node.journal.journal import InputJournal
 from relaycast_node.journal.replay import JournalReplay, OtherChains
 from relaycast_node.line_rate import LineRate
-from relaycast_node.live import Live
 from relaycast_pallets.frame.typed_storage import storage_prefix
 
 NOW = storage_prefix("Timestamp", "Now")
@@ -29,23 +29,23 @@ DIGESTS = storage_prefix("Subscriber", "SubscribedKeysDigests")
 """Read by a reader when the relay block of the same tick is sealed already."""
 
 
-def poison(live: Live, para_id: int | None = None, key: bytes = NOW) -> None:
+def poison(live: ChainClock, para_id: int | None = None, key: bytes = NOW) -> None:
     """Write what pallets cannot read, as an input that is not checked."""
     live.set_storage(para_id, {key: b"\xff"}, is_checked=True)
 
 
-def state_of(live: Live) -> Any:
+def state_of(live: ChainClock) -> Any:
     """Return all that clients can ask of the chains, but for blocks that are no longer on a branch."""
     return [(it[0], it[1], it[3], it[5:]) for it in fingerprint(live)[:-3]], fingerprint(live)[-3:]
 
 
-def registering() -> Live:
+def registering() -> ChainClock:
     """Return chains at block 0 whose publisher registers with the first block."""
     chains = ChainSimulator()
     chains.add_parachain(PUBLISHER)
     chains.register_publisher(PUBLISHER)
     chains.add_parachain(READER)
-    live = Live(chains, chains.step)
+    live = ChainClock(chains, chains.step)
     live.log = InputLog(Clock())
     return live
 
@@ -135,7 +135,7 @@ def test_a_number_of_blocks_ends_at_the_one_that_fails() -> None:
             raise OSError("out of luck")
 
     chains = ChainSimulator()
-    live = Live(chains, step)
+    live = ChainClock(chains, step)
     with pytest.raises(
         TickFailed, match=r"relay block 4 could not be built: OSError: out of luck; .*there was no input"
     ):
@@ -187,7 +187,7 @@ def test_the_clock_waits_for_an_input_where_a_tick_fails_by_itself() -> None:
 
     chains = ChainSimulator()
     chains.add_parachain(PUBLISHER)
-    live = Live(chains, step, block_time=0.01)
+    live = ChainClock(chains, step, block_time=0.01)
 
     async def work() -> None:
         nonlocal is_broken
@@ -211,7 +211,7 @@ def test_chains_that_cannot_go_back_halt_and_are_still_there_to_read() -> None:
     chains = ChainSimulator()
     chains.add_parachain(READER)
     reader = live_chains().parachains[READER]
-    live = Live(chains, chains.step, guests={9_999: reader})
+    live = ChainClock(chains, chains.step, wasm_parachains={9_999: reader})
     live.new_block(2)
     head = live.relay.best.hash
     poison(live, READER, DIGESTS)
@@ -232,7 +232,7 @@ def test_chains_that_cannot_go_back_halt_and_are_still_there_to_read() -> None:
     assert live.relay.state_at(head).get(NOW) is not None
 
 
-def kept(file: Path) -> tuple[Live, JournalReplay]:
+def kept(file: Path) -> tuple[ChainClock, JournalReplay]:
     journal, frames = InputJournal.open(file, clock=Clock())
     live = live_chains()
     replay = JournalReplay(live)
@@ -437,10 +437,10 @@ def test_each_item_of_every_pallet_can_be_removed_and_the_chains_go_on() -> None
 def test_chains_that_halted_start_again_behind_the_last_whole_tick(tmp_path: Path) -> None:
     file = tmp_path / "j"
 
-    def begun() -> tuple[Live, InputJournal]:
+    def begun() -> tuple[ChainClock, InputJournal]:
         chains = ChainSimulator()
         chains.add_parachain(READER)
-        live = Live(chains, chains.step, guests={9_999: live_chains().parachains[READER]})
+        live = ChainClock(chains, chains.step, wasm_parachains={9_999: live_chains().parachains[READER]})
         journal, frames = InputJournal.open(file, clock=Clock())
         JournalReplay(live).run(frames)
         live.log = journal

@@ -10,7 +10,7 @@ from scalecodec.type_registry import load_type_registry_preset
 from node.chains import ALICE, PUBLISHER, READER, live_chains, modelled, submit, sudo
 from relaycast_collator import ChainSimulator
 from relaycast_node.chain.served_chain import ServedChain
-from relaycast_node.live import Live
+from relaycast_node.chain_clock import ChainClock
 from relaycast_node.metadata.declarations import DeclaredPallet, declare
 from relaycast_node.metadata.runtime import Runtime, RuntimeNames
 from relaycast_node.metadata.runtime_metadata import encode_metadata
@@ -23,7 +23,7 @@ from relaycast_xcm.primitives import u32
 
 
 @pytest.fixture(scope="module")
-def live() -> Live:
+def live() -> ChainClock:
     """Chains on which everything that pubsub knows has happened once."""
     live = live_chains()
     publisher, reader = live.parachains[PUBLISHER], live.parachains[READER]
@@ -37,7 +37,7 @@ def live() -> Live:
     return live
 
 
-def chains_of(live: Live) -> list[ServedChain]:
+def chains_of(live: ChainClock) -> list[ServedChain]:
     return live.served()
 
 
@@ -50,7 +50,7 @@ def decoded(chain: ServedChain) -> list[dict[str, Any]]:
     return [pallet.value for pallet in metadata.pallets]
 
 
-def test_another_library_reads_what_pallets_declare(live: Live) -> None:
+def test_another_library_reads_what_pallets_declare(live: ChainClock) -> None:
     relay, reader = ({it["name"]: it for it in decoded(live.served()[at])} for at in (0, 2))
     stored = [it["name"] for it in relay["Broadcaster"]["storage"]["entries"]]
     items = ["RegisteredPublishers", "PublisherExists", "PublishedKeys", "TotalStorageSize", "TtlData", "TtlScanCursor"]
@@ -63,7 +63,7 @@ def test_another_library_reads_what_pallets_declare(live: Live) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_every_value_in_the_state_has_its_declared_type(live: Live, at: int) -> None:
+def test_every_value_in_the_state_has_its_declared_type(live: ChainClock, at: int) -> None:
     chain = live.served()[at]
     state, types, seen = chain.state_at(chain.best.hash), modelled(chain).runtime.types, set()
     for pallet in modelled(chain).runtime.pallets:
@@ -86,7 +86,7 @@ def test_every_value_in_the_state_has_its_declared_type(live: Live, at: int) -> 
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_keys_of_maps_can_be_read_back_with_their_declared_types(live: Live, at: int) -> None:
+def test_keys_of_maps_can_be_read_back_with_their_declared_types(live: ChainClock, at: int) -> None:
     chain = live.served()[at]
     state, types = chain.state_at(chain.best.hash), modelled(chain).runtime.types
     for item in (storage.item for pallet in modelled(chain).runtime.pallets for storage in pallet.storage):
@@ -118,7 +118,7 @@ def test_a_storage_item_that_is_added_to_a_pallet_is_in_the_metadata() -> None:
     assert b"Votes" in encode_metadata(runtime, 14)
 
 
-def test_a_call_an_event_and_an_error_are_found_by_what_they_are(live: Live) -> None:
+def test_a_call_an_event_and_an_error_are_found_by_what_they_are(live: ChainClock) -> None:
     (broadcaster,) = (it for it in modelled(live.relay).runtime.pallets if it.name == "Broadcaster")
     assert [it.name for it in broadcaster.calls][:2] == ["register_publisher", "force_register_publisher"]
     assert {"DataPublished", "KeysForcedDeleted"} <= {it.__name__ for it in broadcaster.events}
@@ -142,12 +142,12 @@ def test_an_argument_whose_width_nobody_says_is_refused() -> None:
         encode_metadata(runtime, 14)
 
 
-def test_no_other_version_is_encoded(live: Live) -> None:
+def test_no_other_version_is_encoded(live: ChainClock) -> None:
     with pytest.raises(ValueError, match="14 or 15, got 16"):
         modelled(live.relay).metadata_in(16)
 
 
-def test_constants_are_what_the_pallets_were_made_with(live: Live) -> None:
+def test_constants_are_what_the_pallets_were_made_with(live: ChainClock) -> None:
     relay = {it.name: it for it in modelled(live.relay).runtime.pallets}
     held = {it.name: it.value for it in relay["Broadcaster"].constants}
     assert held["MaxStoredKeys"] == live.chains.relay_chain.broadcaster.config.max_stored_keys
@@ -155,7 +155,7 @@ def test_constants_are_what_the_pallets_were_made_with(live: Live) -> None:
 
 
 def test_the_same_chains_have_the_same_metadata() -> None:
-    first, again = (modelled(Live(ChainSimulator(), lambda: None).relay).metadata_in(15) for _ in range(2))
+    first, again = (modelled(ChainClock(ChainSimulator(), lambda: None).relay).metadata_in(15) for _ in range(2))
     assert first == again
 
 

@@ -24,10 +24,10 @@ from relaycast_node.chain.exceptions import UnknownBlock
 from relaycast_node.chain.genesis import ENDOWMENT
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import Finality
+from relaycast_node.chain_clock import ChainClock
 from relaycast_node.extrinsic.era import Mortal
 from relaycast_node.extrinsic.extrinsic import Bare, decode_extrinsic
 from relaycast_node.extrinsic.pool_errors import PoolError
-from relaycast_node.live import Live
 from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT
@@ -39,7 +39,7 @@ KEY = b"\x07" * 32
 
 
 @pytest.fixture
-def live() -> Live:
+def live() -> ChainClock:
     live = live_chains()
     live.new_block()
     return live
@@ -49,7 +49,7 @@ def names(events: list[tuple[str, str, Any]]) -> list[str]:
     return [f"{pallet}.{name}" for pallet, name, _ in events]
 
 
-def test_a_transfer_is_paid_made_and_told_in_upstreams_order(live: Live) -> None:
+def test_a_transfer_is_paid_made_and_told_in_upstreams_order(live: ChainClock) -> None:
     relay = live.relay
     data = submit(relay, ALICE, "Balances", "transfer_allow_death", dest=address(BOB), value=5 * 10**10)
     live.new_block()
@@ -63,7 +63,7 @@ def test_a_transfer_is_paid_made_and_told_in_upstreams_order(live: Live) -> None
     assert modelled(relay).executive.system.account_info(BOB.account).data.free == ENDOWMENT + 5 * 10**10
 
 
-def test_a_refused_call_pays_counts_and_leaves_its_pallets_own_error(live: Live) -> None:
+def test_a_refused_call_pays_counts_and_leaves_its_pallets_own_error(live: ChainClock) -> None:
     relay = live.relay
     data = submit(relay, BOB, "Broadcaster", "deregister_publisher", para_id=PUBLISHER)
     live.new_block()
@@ -76,21 +76,21 @@ def test_a_refused_call_pays_counts_and_leaves_its_pallets_own_error(live: Live)
     assert modelled(relay).executive.system.account_nonce(BOB.account) == 1
 
 
-def test_a_call_that_makes_no_sense_is_refused_and_the_chain_goes_on(live: Live) -> None:
+def test_a_call_that_makes_no_sense_is_refused_and_the_chain_goes_on(live: ChainClock) -> None:
     relay = live.relay
     data = submit(relay, ALICE, "Broadcaster", "delete_keys", keys=[KEY], publisher=None)
     live.new_block()
     assert last_events(relay, data)[-1][2]["dispatch_error"] == ("Other", None)
 
 
-def test_an_address_that_names_no_account_cannot_be_looked_up(live: Live) -> None:
+def test_an_address_that_names_no_account_cannot_be_looked_up(live: ChainClock) -> None:
     relay = live.relay
     data = submit(relay, ALICE, "Balances", "transfer_allow_death", dest=("Raw", b"nobody"), value=1)
     live.new_block()
     assert last_events(relay, data)[-1][2]["dispatch_error"] == ("CannotLookup", None)
 
 
-def test_the_whole_of_pubsub_is_driven_by_transactions(live: Live) -> None:
+def test_the_whole_of_pubsub_is_driven_by_transactions(live: ChainClock) -> None:
     relay, publisher, reader = live.served()
     registered = submit(relay, ALICE, "Broadcaster", "register_publisher", para_id=PUBLISHER)
     subscribed = sudo(reader, "Subscriber", "subscribe", publisher=PUBLISHER, keys=[KEY])
@@ -112,7 +112,7 @@ def test_the_whole_of_pubsub_is_driven_by_transactions(live: Live) -> None:
     assert (child.get(KEY) or b"")[1:6] == b"hello"
 
 
-def test_a_block_of_a_parachain_carries_a_relay_proof_that_holds(live: Live) -> None:
+def test_a_block_of_a_parachain_carries_a_relay_proof_that_holds(live: ChainClock) -> None:
     reader = live.parachains[READER]
     (given, timed) = (decode_extrinsic(data) for data in reader.best.extrinsics)
     assert isinstance(given, Bare)
@@ -128,7 +128,7 @@ def test_a_block_of_a_parachain_carries_a_relay_proof_that_holds(live: Live) -> 
     assert proof.verify(root, [CURRENT_SLOT])[CURRENT_SLOT] == told
 
 
-def test_headers_commit_to_bodies_and_states(live: Live) -> None:
+def test_headers_commit_to_bodies_and_states(live: ChainClock) -> None:
     submit(live.relay, ALICE, "System", "remark_with_event", remark=b"hello")
     live.new_block(2)
     for chain in live.served():
@@ -142,7 +142,7 @@ def test_headers_commit_to_bodies_and_states(live: Live) -> None:
             parent = block
 
 
-def test_past_states_and_their_proofs_agree_with_their_headers(live: Live) -> None:
+def test_past_states_and_their_proofs_agree_with_their_headers(live: ChainClock) -> None:
     relay = live.relay
     live.new_block(3)
     key = modelled(relay).executive.blocks.events.storage_key()
@@ -164,7 +164,7 @@ def test_states_that_are_too_old_to_be_proven_from_can_still_be_read() -> None:
         live.relay.prove(old, [b"key"])
 
 
-def test_an_unknown_block_is_named(live: Live) -> None:
+def test_an_unknown_block_is_named(live: ChainClock) -> None:
     with pytest.raises(UnknownBlock, match=f"there is no block 0x{'07' * 32}"):
         live.relay.state_at(KEY)
 
@@ -183,14 +183,14 @@ def test_finality_lags_and_every_block_is_told_once_as_final() -> None:
     assert len(finalized) == 3
 
 
-def test_time_follows_from_the_number_of_the_block(live: Live) -> None:
+def test_time_follows_from_the_number_of_the_block(live: ChainClock) -> None:
     live.new_block(2)
     for chain in live.served():
         now = modelled(chain).executive.timestamp.now
         assert now == GENESIS_MILLISECONDS + chain.best.number * SLOT_MILLISECONDS
 
 
-def test_nonces_are_taken_in_their_order_and_later_ones_wait(live: Live) -> None:
+def test_nonces_are_taken_in_their_order_and_later_ones_wait(live: ChainClock) -> None:
     relay = live.relay
     remark = modelled(relay).runtime.encode_call("System", "remark", remark=b"x")
     later = signed(relay, ALICE, remark, nonce=1)
@@ -206,7 +206,7 @@ def test_nonces_are_taken_in_their_order_and_later_ones_wait(live: Live) -> None
     assert (refusal.value.code, refusal.value.data) == (1010, "Transaction is outdated")
 
 
-def test_a_mortal_transaction_dies_with_its_era(live: Live) -> None:
+def test_a_mortal_transaction_dies_with_its_era(live: ChainClock) -> None:
     relay = live.relay
     remark = modelled(relay).runtime.encode_call("System", "remark", remark=b"x")
     data = signed(relay, ALICE, remark, era=Mortal.starting_at(relay.best.number, period=4))
@@ -260,7 +260,7 @@ def sealed_in(fact: Fact) -> list[Header]:
     return [fact.block.header] if isinstance(fact, RelaySealed | BlockBuilt) else []
 
 
-def test_a_parachains_block_that_panics_leaves_its_transactions_in_the_pool(live: Live) -> None:
+def test_a_parachains_block_that_panics_leaves_its_transactions_in_the_pool(live: ChainClock) -> None:
     reader = live.parachains[READER]
     collator = live.chains.collators[ParaId(READER)]
     data = submit(reader, ALICE, "System", "remark_with_event", remark=b"still here")
@@ -273,7 +273,7 @@ def test_a_parachains_block_that_panics_leaves_its_transactions_in_the_pool(live
     assert data in reader.best.extrinsics
 
 
-def test_a_transaction_that_meets_a_state_of_other_types_is_left_out_and_the_chain_goes_on(live: Live) -> None:
+def test_a_transaction_that_meets_a_state_of_other_types_is_left_out_and_the_chain_goes_on(live: ChainClock) -> None:
     relay = live.relay
     data = submit(relay, ALICE, "Balances", "transfer_allow_death", dest=address(BOB), value=1)
     live.set_storage(
@@ -285,7 +285,7 @@ def test_a_transaction_that_meets_a_state_of_other_types_is_left_out_and_the_cha
     assert modelled(relay).executive.system.account_nonce(ALICE.account) == 0
 
 
-def test_a_transaction_that_can_no_longer_be_paid_leaves_the_pool_as_invalid(live: Live) -> None:
+def test_a_transaction_that_can_no_longer_be_paid_leaves_the_pool_as_invalid(live: ChainClock) -> None:
     relay, told = live.relay, list[str]()
     submit(relay, ALICE, "Balances", "transfer_all", dest=address(BOB), keep_alive=True)
     data = signed(relay, ALICE, modelled(relay).runtime.encode_call("System", "remark", remark=b"x"))

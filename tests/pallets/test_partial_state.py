@@ -126,6 +126,21 @@ def test_a_child_trie_whose_entry_cannot_go_is_refused_when_it_is_sealed() -> No
     assert (state.root, state.snapshot()) == (whole.root, before)
 
 
+def test_changes_that_empty_a_child_trie_whose_entry_cannot_go_are_refused_before_anything_is_sealed() -> None:
+    names = [ChildInfo.new_default(bytes([at])) for at in (0x10, 0x11, 0x20)]
+    whole = State({}, {name: {b"k": name.storage_key * 40} for name in names}, engine="plain")
+    state = PartialState(witness_of(whole, [], {names[0]: [b"k"], names[2]: [b"k"]}))
+    before = state.snapshot(), state.root
+    with pytest.raises(MissingNode):
+        state.commit(changes={names[2]: {b"k": b"new"}, names[0]: {b"k": None}})
+    assert (state.snapshot(), state.root) == before
+    state.child(names[2]).put(b"k", b"new")
+    for it in (whole, state):
+        it.child(names[2]).put(b"k", b"new")
+        it.commit()
+    assert state.root == whole.root, "the refusal left nothing behind"
+
+
 def test_a_child_trie_of_which_only_the_root_is_known_is_one_gap() -> None:
     whole = State({b"a": b"b"}, {CHILDREN[0]: {b"k": bytes(40)}}, engine="plain")
     state = PartialState(witness_of(whole, [CHILDREN[0].prefixed_storage_key()], {}))

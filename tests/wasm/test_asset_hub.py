@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from relaycast_collator.guests import GuestRefused
 from relaycast_collator.header import Header
 from relaycast_collator.relay_chain import RelayBlock, RelayChain
+from relaycast_collator.wasm_parachain import BlockNotBuilt
 from relaycast_trie import StorageProof
 from relaycast_trie.exceptions import ProofError
 from relaycast_wasm.blocks.applied import is_success
@@ -49,10 +49,10 @@ class Network:
         for _ in range(RELAY_BLOCKS):
             relay_parent = self.relay.build_block()
         parent = self.para.head
-        guest = self.para.build_block(relay_parent, self.relay)
+        parachain = self.para.build_block(relay_parent, self.relay)
         assert self.para.built is not None
-        assert sum(share.proof_bytes for share in guest.shares) == guest.own_proof.proof_bytes
-        self.relay.include(ASSET_HUB, guest.header.encode(), guest.taken)
+        assert sum(share.proof_bytes for share in parachain.shares) == parachain.own_proof.proof_bytes
+        self.relay.include(ASSET_HUB, parachain.header.encode(), parachain.taken)
         return Built(parent, relay_parent, self.para.built)
 
     def submit(self, number: int) -> None:
@@ -108,7 +108,7 @@ def test_a_block_that_cannot_be_built_leaves_everything_as_it_was() -> None:
     built = network.next_block()
     before = network.para.state.snapshot(), network.para.head, network.para.state.root
     network.para.submit(network.tx.sign(network.tx.remark(b"waits"), ALICE, nonce=0))
-    with pytest.raises(GuestRefused, match="Slot must increase"):
+    with pytest.raises(BlockNotBuilt, match="Slot must increase"):
         network.para.build_block(built.relay_parent, network.relay)
     assert (network.para.state.snapshot(), network.para.head, network.para.state.root) == before
     assert len(network.para.waiting) == 1

@@ -2,8 +2,8 @@
 
 import pytest
 
-from relaycast_collator.guests import GuestRefused
 from relaycast_collator.relay_chain import RelayChain
+from relaycast_collator.wasm_parachain import BlockNotBuilt
 from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT, Child, RelayProofRequest, Top, static_relay_keys
@@ -105,7 +105,7 @@ def test_a_relay_chain_without_what_the_runtime_needs_leaves_it_as_it_was(text: 
     para = para_of(text, {REQUEST: b"\x04\x09\x00"})
     para.submit(encode_bytes(b"\x01" + KEY + b"v"))
     before = para.state.snapshot(), para.head
-    with pytest.raises(GuestRefused, match="keys_to_prove answers is no RelayProofRequest: RelayStorageKey is Top"):
+    with pytest.raises(BlockNotBuilt, match="keys_to_prove answers is no RelayProofRequest: RelayStorageKey is Top"):
         para.build_block(relay.build_block(), relay)
     assert (para.state.snapshot(), para.head, len(para.waiting)) == (*before, 1)
 
@@ -145,7 +145,7 @@ def test_a_block_that_tells_what_cannot_be_is_not_kept(
 ) -> None:
     para = para_of(old_text(), {key: value})
     before = para.state.snapshot(), para.head
-    with pytest.raises(GuestRefused, match=refusal):
+    with pytest.raises(BlockNotBuilt, match=refusal):
         para.build_block(relay.build_block(), relay)
     assert (para.state.snapshot(), para.head) == before
 

@@ -183,7 +183,7 @@ _FILTERS: Mapping[str, Callable[[list[Location]], LocationFilter]] = {
 
 
 @dataclass
-class PublishedBook:
+class PublicationTracker:
     """A broadcaster that keeps a list of what reaches it, and refuses some parachains."""
 
     refuses: frozenset[int]
@@ -277,11 +277,11 @@ def answer(vector: XcmBarrierAsked) -> BarrierAnswer:
 
 def ending(vector: XcmExecution) -> XcmEnding:
     """Execute the vector's message."""
-    book = PublishedBook(frozenset(vector.refuses))
+    tracker = PublicationTracker(frozenset(vector.refuses))
     publishers = OnlyParachains() if vector.publishers is None else filter_of(vector.publishers)
     executor = XcmExecutor(
         AllowUnpaidExecutionFrom(Everything()),
-        broadcast=ParachainBroadcastAdapter(publishers, book),
+        broadcast=ParachainBroadcastAdapter(publishers, tracker),
         weigher=Weigher(vector.unit.weight()),
     )
     outcome = executor.prepare_and_execute(
@@ -291,11 +291,11 @@ def ending(vector: XcmExecution) -> XcmEnding:
     )
     match outcome:
         case Complete(used):
-            return XcmEnding("complete", book.published, VectorWeight.of(used))
+            return XcmEnding("complete", tracker.published, VectorWeight.of(used))
         case Incomplete(used, failed):
             cause = None if failed.cause is None else type(failed.cause).__name__
             return XcmEnding(
-                "incomplete", book.published, VectorWeight.of(used), failed.error.name, failed.index, cause
+                "incomplete", tracker.published, VectorWeight.of(used), failed.error.name, failed.index, cause
             )
         case refused:
-            return XcmEnding("not begun", book.published, error=refused.error.name)
+            return XcmEnding("not begun", tracker.published, error=refused.error.name)

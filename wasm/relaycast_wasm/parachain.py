@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from relaycast_collator.collator import RelayProver, collect_relay_storage_proof
-from relaycast_collator.guests import ExtrinsicLeftOut, GuestBlock, GuestDump, GuestRefused
 from relaycast_collator.header import Header, aura_pre_digest, modelled_seal
 from relaycast_collator.relay_chain import RelayBlock
+from relaycast_collator.wasm_parachain import BlockNotBuilt, ExtrinsicLeftOut, WasmBlock, WasmParachainDump
 from relaycast_pallets.frame.state import State
 from relaycast_pallets.frame.well_known_keys import CURRENT_SLOT, RelayProofRequest, static_relay_keys
 from relaycast_pallets.messaging.inbound_message import InboundMessage
@@ -100,8 +100,8 @@ class RuntimeParachain:
         """Let the next block hold ``extrinsic``, which starts with its length, after those that wait already."""
         self.waiting.append(extrinsic)
 
-    def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> GuestBlock:
-        """Build the next block on ``relay_parent``; raises ``GuestRefused``, and ``StateDiscarded`` if that is gone."""
+    def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> WasmBlock:
+        """Build the next block on ``relay_parent``; raises ``BlockNotBuilt``, or ``StateDiscarded`` if that is gone."""
         runtime = self.chain.runtime
         try:
             relay_proof = self.collect(relay_parent, relay_chain)
@@ -118,12 +118,12 @@ class RuntimeParachain:
                 ask=lambda *left: told.append(_possible(self._told(*left), relay_parent, downward)),
             )
         except (WasmError, CodecError, ProofError) as error:
-            raise GuestRefused(str(error), getattr(error, "log", ())) from error
+            raise BlockNotBuilt(str(error), getattr(error, "log", ())) from error
         names, unnamed = self._names_of(runtime)
         self.waiting = [it.extrinsic for it in built.refused if it.result == EXHAUSTS_RESOURCES]
         left_out = [it for it in built.refused if it.result != EXHAUSTS_RESOURCES]
         self.built, info = built, told[0]
-        return GuestBlock(
+        return WasmBlock(
             built.header,
             built.extrinsics,
             built.results,
@@ -186,12 +186,12 @@ class RuntimeParachain:
         except CodecError as error:
             raise BlockRefused(f"what it tells the relay chain cannot be read: {error}") from None
 
-    def dump(self) -> GuestDump:
+    def dump(self) -> WasmParachainDump:
         """Return where it stands between two blocks."""
         head, state = self.head.encode(), self.state.dump()
-        return GuestDump(VERSION, int(self.para_id), head, state, list(self.waiting))
+        return WasmParachainDump(VERSION, int(self.para_id), head, state, list(self.waiting))
 
-    def load(self, dump: GuestDump) -> None:
+    def load(self, dump: WasmParachainDump) -> None:
         """Stand where another parachain stood that was made like this one; raises ``CheckpointRefused``.
 
         One that refuses can no longer be used.

@@ -49,7 +49,7 @@ def budget(
     """
     from relaycast.budget.search import find_budget  # noqa: PLC0415
     from relaycast.scenario.files import load_named  # noqa: PLC0415
-    from relaycast.scenario.guest_checks import refuse_runtimes  # noqa: PLC0415
+    from relaycast.scenario.wasm_checks import refuse_runtimes  # noqa: PLC0415
 
     flags = RunFlags(settings=settings, policy=policy)
     wanted = overridden(adjusted(load_named(scenario, "budget"), blocks, seed, genesis), flags)

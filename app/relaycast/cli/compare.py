@@ -59,7 +59,7 @@ def compare(
     """
     from relaycast.compare.comparison import compare_runs  # noqa: PLC0415
     from relaycast.scenario.files import load_named  # noqa: PLC0415
-    from relaycast.scenario.guest_checks import refuse_runtimes  # noqa: PLC0415
+    from relaycast.scenario.wasm_checks import refuse_runtimes  # noqa: PLC0415
 
     ours = adjusted(load_named(first, "compare"), blocks, seed, genesis)
     if second is None and not policy:

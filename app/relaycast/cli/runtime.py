@@ -148,7 +148,7 @@ def diff(before: Before, after: After, /, *, json: Json = False) -> ExitCode:
 
 def _loaded(file: str) -> "WasmRuntime":
     from relaycast.genesis.runtime_code import read_runtime_code  # noqa: PLC0415
-    from relaycast.simulation.guest_sources import loaded  # noqa: PLC0415
+    from relaycast.simulation.wasm_sources import loaded  # noqa: PLC0415
 
     return loaded(read_runtime_code(file), place_of(file))
 
@@ -221,7 +221,7 @@ def _written_by(state: "ChainSpec", file: str, runtime: "WasmRuntime") -> "WasmR
     """Return the runtime in a state, or ``runtime`` if it has none; raises ``BadInput``."""
     from relaycast.genesis.chain_spec import CODE  # noqa: PLC0415
     from relaycast.genesis.runtime_code import code_of  # noqa: PLC0415
-    from relaycast.simulation.guest_sources import loaded  # noqa: PLC0415
+    from relaycast.simulation.wasm_sources import loaded  # noqa: PLC0415
 
     if state.top.get(CODE, runtime.code) == runtime.code:
         return runtime

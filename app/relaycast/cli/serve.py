@@ -176,7 +176,7 @@ def serve(
     if faces.has_gateway or data is not None:
         gateway = open_gateway(network, data, allow_sink or (), config, canisters, access, accept_loss=accept_loss)
     server = Server(
-        network.live,
+        network.clock,
         title=network.title,
         key_names=network.key_names,
         access=access,
@@ -186,7 +186,7 @@ def serve(
         dialect=dialect,
     )
     with limited_log(), keeping(network, data, gateway, progress=_Again(), accept_loss=accept_loss):
-        _tell_kept(network.live.relay.best.number, gateway if data else None)
+        _tell_kept(network.clock.relay.best.number, gateway if data else None)
         asyncio.run(_run(server, host, port, rawsocket_port, tls))
     print("stopped", flush=True)
     return ExitCode.FINE
@@ -206,7 +206,7 @@ def _ensure_numbers(port: int, rawsocket_port: int | None, rate_limit: int | Non
 async def _run(
     server: "Server", host: str, port: int, rawsocket_port: int | None, tls: "ssl.SSLContext | None"
 ) -> None:
-    from relaycast.garbage import OBJECTS_OF_A_SERVER, collect_seldom  # noqa: PLC0415
+    from relaycast.gc_policy import OBJECTS_OF_A_SERVER, collect_seldom  # noqa: PLC0415
     from relaycast_gateway.listener import raise_file_limit  # noqa: PLC0415
 
     raise_file_limit()
@@ -254,11 +254,11 @@ def _tell(server: "Server") -> None:
     width = max(len(line.url) for line in lines)
     for line in lines:
         print(f"{line.url:<{width}}  {line.what}: {line.use}")
-    known = server.live.chains.relay_chain.state.top
+    known = server.clock.chains.relay_chain.state.top
     if known.gaps:
         keys = counted(len(known.values), "known key")
         print(f"relay chain: a witness with {keys}, on plain tries; what it does not show is an error by name")
-    pace = block_time_text(server.live.block_time)
+    pace = block_time_text(server.clock.block_time)
     when = {"manual": "blocks on demand (dev_newBlock)", "instant": "a block for each extrinsic"}
-    parachains = counted(len(server.live.parachains), "parachain")
+    parachains = counted(len(server.clock.parachains), "parachain")
     print(f"ready: a relay chain and {parachains}, {when.get(pace, f'a block every {pace}')}; Ctrl-C stops", flush=True)

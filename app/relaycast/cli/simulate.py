@@ -115,7 +115,7 @@ def run(
     Example: relaycast run scenario.toml --blocks 100000 --engine spark --master local[8]
     """
     from relaycast.scenario.files import load_named  # noqa: PLC0415
-    from relaycast.scenario.guest_checks import refuse_runtimes  # noqa: PLC0415
+    from relaycast.scenario.wasm_checks import refuse_runtimes  # noqa: PLC0415
 
     wanted = overridden(adjusted(load_named(scenario, "run"), blocks, seed, genesis), flags)
     if engine == "local":

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from relaycast.callback_time import PICOSECONDS, limit_of
 from relaycast.refusal import BadInput, nearest, shown
-from relaycast.scenario.guest_checks import check_guest, check_guest_keys
 from relaycast.scenario.limit_checks import KeyCount, check_cache_limit, check_limits, holds
 from relaycast.scenario.message_load import DOWNWARD, HORIZONTAL, Bursts, MessageLoad, Uniform
 from relaycast.scenario.policy_choice import PolicyTable, budget_of, check_policies
@@ -24,6 +23,7 @@ from relaycast.scenario.scenario import (
     upgraded_subscriptions,
 )
 from relaycast.scenario.upgrade_checks import check_upgrades, most_generous, policies_over_time, readers_over_time
+from relaycast.scenario.wasm_checks import check_wasm, check_wasm_keys
 from relaycast.scenario.workload import GRIEF_VALUE_BYTES
 from relaycast_pallets.parachain_system.relay_budget import PovUsage, check_enough_messages_included
 from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, Weight
@@ -43,11 +43,11 @@ def check_references(scenario: Scenario, place: str) -> None:
     _check_ids(scenario, place)
     whole = scenario.with_copies()
     publishers, recorded = whole.publishers(), whole.recording()
-    guests = {chain.id for chain in whole.guests()}
+    wasm_ids = {chain.id for chain in whole.wasm_parachains()}
     for index, chain in enumerate(scenario.parachains):
         here = f"{place} at parachains[{index}]"
-        if chain.is_guest or isinstance(chain.extrinsics, str):
-            check_guest(chain, here)
+        if chain.is_wasm or isinstance(chain.extrinsics, str):
+            check_wasm(chain, here)
         elif chain.publish is None and not chain.reads and (recorded is None or chain.id not in recorded.keys):
             raise BadInput(here, f"parachain {chain.id} with nothing to do", "publish, subscribe, or both")
         if chain.publish is not None:
@@ -57,14 +57,14 @@ def check_references(scenario: Scenario, place: str) -> None:
                 _check_load(chain.messages, scenario.relaychain, policies, f"{here}.messages")
             _check_senders(chain, chain.messages.senders, f"{here}.messages.senders")
         for subscription, inside in _subscriptions(chain, here):
-            if subscription.publisher in guests:
-                check_guest_keys(subscription, inside)
+            if subscription.publisher in wasm_ids:
+                check_wasm_keys(subscription, inside)
             else:
                 _check_subscription(subscription, publishers, recorded, inside)
         _check_limits(chain, scenario, partial(_key_count, publishers, recorded), here)
     if isinstance(scenario.relaychain.wasm, str) and scenario.relaychain.genesis is None:
         raise BadInput(f"{place} at relaychain.wasm", "a runtime without a state", "a genesis beside it")
-    if not scenario.subscribers() and not guests:
+    if not scenario.subscribers() and not wasm_ids:
         raise BadInput(place, "a scenario in which nobody subscribes", "at least one parachain with subscribe or wasm")
 
 

@@ -225,7 +225,7 @@ class ParachainTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return CALLBACK_LIMIT if isinstance(self.callback_limit_us, UnsetType) else limit_of(self.callback_limit_us)
 
     @property
-    def is_guest(self) -> bool:
+    def is_wasm(self) -> bool:
         """Whether a real runtime builds its blocks."""
         return isinstance(self.wasm, str) or isinstance(self.genesis, str)
 
@@ -334,9 +334,9 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         others = frozenset(chain.id for chain in self.parachains) - by_rule
         return recording(self.publications, TraceTerms(others, by_rule, self.relaychain.max_value_bytes))
 
-    def guests(self) -> list[ParachainTable]:
+    def wasm_parachains(self) -> list[ParachainTable]:
         """Return the parachains with real runtimes."""
-        return [chain for chain in self.parachains if chain.is_guest]
+        return [chain for chain in self.parachains if chain.is_wasm]
 
     def subscribers(self) -> list[ParachainTable]:
         """Return the parachains that read."""

@@ -166,7 +166,7 @@ class Application:
     def _rpc_of(self, request: web.Request) -> JsonRpc:
         assert self.node is not None
         text = request.match_info["id"]
-        known = sorted(self.node.live.parachains)
+        known = sorted(self.node.clock.parachains)
         found = self.node.parachain(int(text)) if text.isdecimal() and len(text) <= 10 else None
         if found is None:
             raise web.HTTPNotFound(reason=f"no such parachain, expected one of {', '.join(map(str, known))}")

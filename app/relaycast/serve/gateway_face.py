@@ -117,7 +117,7 @@ def open_gateway(
 
 def follow(gateway: Gateway, network: LivingNetwork) -> None:
     """Connect a gateway to the facts of ``network``; facts of a failed tick never reach it."""
-    live = network.live
-    feed = gateway.follow(live.chains, network.title, key_names=network.key_names, by_tick=True)
-    live.taken_back.connect(lambda _: feed.take_back())
-    live.ticks.connect(lambda _: feed.tick_passed())
+    clock = network.clock
+    feed = gateway.follow(clock.chains, network.title, key_names=network.key_names, by_tick=True)
+    clock.taken_back.connect(lambda _: feed.take_back())
+    clock.ticks.connect(lambda _: feed.tick_passed())

@@ -60,18 +60,18 @@ class ServedNetwork:
     @property
     def parachains(self) -> list[int]:
         """The ids of the parachains."""
-        return sorted(self._server.live.parachains)
+        return sorted(self._server.clock.parachains)
 
     def parachain_url(self, para_id: int) -> str:
         """Return the URL of a parachain as a WebSocket; ``ValueError`` where there is none."""
-        if para_id not in self._server.live.parachains:
+        if para_id not in self._server.clock.parachains:
             raise ValueError(f"there is no parachain {para_id}, only {', '.join(map(str, self.parachains))}")
         return self._server.url("ws", para_id)
 
     def new_block(self, count: int = 1) -> int:
         """Build relay blocks, and parachain blocks with them; return the relay chain's new height."""
         self.call("dev_newBlock", count)
-        return int(self._in_loop(lambda: self._server.live.relay.best.header.number))
+        return int(self._in_loop(lambda: self._server.clock.relay.best.header.number))
 
     def call(self, method: str, *params: Any, para_id: int | None = None) -> Any:
         """Call a method of the relay chain, or of a parachain, and return its result; raises ``RpcError``."""
@@ -156,7 +156,7 @@ def serving(
 ) -> Iterator[ServedNetwork]:
     """Serve a network that lives already, until the block ends; its chains go on where those in ``data`` were."""
     server = Server(
-        network.live,
+        network.clock,
         title=network.title,
         key_names=network.key_names,
         access=access or Access(),

@@ -19,11 +19,11 @@ from relaycast.serve.network import LivingNetwork
 from relaycast.version import __version__
 from relaycast_gateway.chain_feed import ALL_BLOCKS, ChainFeed
 from relaycast_gateway.gateway import Gateway
+from relaycast_node.chain_clock import ChainClock
 from relaycast_node.journal.entries import FORMAT, BeginEntry, Entry, FeedEntry, TickDoneEntry, TickEntry
 from relaycast_node.journal.frames import Frame, JournalDamaged
 from relaycast_node.journal.journal import InputJournal, NotNoted
 from relaycast_node.journal.replay import JournalReplay, OtherChains
-from relaycast_node.live import Live
 from relaycast_xcm.checkpoint import CheckpointRefused
 
 FOLDER = "chains"
@@ -86,7 +86,7 @@ class KeptChains:
         self._journal = journal
         self._frames = frames
         self._accept_loss = accept_loss
-        self._points = KeptPoints(network.live, feed, journal.file)
+        self._points = KeptPoints(network.clock, feed, journal.file)
         self._is_on = False
         self._feed_entry = next((it.entry for it in reversed(frames) if isinstance(it.entry, FeedEntry)), None)
 
@@ -116,8 +116,8 @@ class KeptChains:
         return kept
 
     @property
-    def _live(self) -> Live:
-        return self._network.live
+    def _clock(self) -> ChainClock:
+        return self._network.clock
 
     def _begin(self) -> None:
         """Note what the chains are made from, or see that it is what it was."""
@@ -134,7 +134,7 @@ class KeptChains:
         if self._network.finality not in {None, found.finality}:
             expected = f"{found.finality}, as for the chains in {self._folder}"
             raise BadInput("--finality", str(self._network.finality), expected)
-        for chain in self._live.served():
+        for chain in self._clock.served():
             chain.finality_lag = found.finality
         wanted = self._beginning()
         if found.scenario != wanted.scenario:
@@ -145,25 +145,25 @@ class KeptChains:
             raise self._other_chains("other genesis blocks")
 
     def _beginning(self) -> BeginEntry:
-        live, network = self._live, self._network
+        clock, network = self._clock, self._network
         return BeginEntry(
             FORMAT,
             __version__,
             network.title,
             network.source_digest,
-            live.heads_digest(),
-            live.relay.finality_lag,
+            clock.heads_digest(),
+            clock.relay.finality_lag,
         )
 
     def go_on(self, progress: Progress | None = None) -> None:
         """Put everything in again; raises ``BadInput`` where other chains come of it."""
-        live, feed, pace = self._live, self._feed, self._live.block_time
+        clock, feed, pace = self._clock, self._feed, self._clock.block_time
         logged, newest = feed.logged_blocks, feed.announced or b""
         self._resume_feed(newest)
         frames = self._begun_frames()
         total = sum(isinstance(it.entry, TickEntry) for it in frames)
         replay = JournalReplay(
-            live,
+            clock,
             progress=None if progress is None else lambda done: progress(done, total),
             kept_aside=self._journal.kept_aside,
         )
@@ -174,13 +174,13 @@ class KeptChains:
         self._ensure_announced()
         feed.resume(min(feed.known_blocks, feed.told))
         if self._network.is_paced:
-            live.start_at(pace)
-        if live.halted is None:
-            live.log = self._journal
+            clock.start_at(pace)
+        if clock.halted is None:
+            clock.log = self._journal
         if replay.failed is not None:
             self._journal.drop(replay.failed.number, replay.failed.reason)
         elif next((isinstance(it.entry, TickEntry) for it in reversed(frames) if _is_of_tick(it.entry)), False):
-            self._journal.tick_done(live.heads_digest())
+            self._journal.tick_done(clock.heads_digest())
         self._note_feed(FeedEntry(feed.log_identity, logged, feed.known_blocks, newest))
         self._is_on = True
 
@@ -199,7 +199,7 @@ class KeptChains:
     def _ensure_announced(self) -> None:
         """Raise ``BadInput`` unless the log's events are of these chains, or a loss is accepted."""
         feed, noted = self._feed, self._noted_of_log
-        reached = self._live.relay.best.number
+        reached = self._clock.relay.best.number
         if noted is not None and feed.logged_blocks < noted.logged:
             log = f"an older event log, which ends at relay block {feed.announced_relay_block():,}"
             raise _do_not_fit(self._folder, reached, log, f"the newest event log; or none, and {ACCEPT_LOSS}")

@@ -20,8 +20,8 @@ from relaycast.scenario.workload_dump import WorkloadDump
 from relaycast.version import __version__
 from relaycast_gateway.chain_feed import ChainFeed
 from relaycast_ledger.segments.checkpoint import packed, unpacked
-from relaycast_node.live import Live
-from relaycast_node.live_dump import LiveDump
+from relaycast_node.chain_clock import ChainClock
+from relaycast_node.chain_clock_dump import ChainClockDump
 from relaycast_node.timeline import Tick
 from relaycast_xcm.checkpoint import CheckpointRefused, Count, Dump, decoded, encoded
 
@@ -44,7 +44,7 @@ class KeptPoint(Dump, frozen=True):
     journal: bytes
     keep: Count
     told: Count
-    live: LiveDump
+    clock: ChainClockDump = msgspec.field(name="live")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +57,16 @@ class _Waiting:
 
 
 class KeptPoints:
-    """The points of ``live``, whose journal is a file; they stand in its folder."""
+    """The points of ``clock``, whose journal is a file; they stand in its folder."""
 
-    def __init__(self, live: Live, feed: ChainFeed, journal: Path) -> None:
-        self._live = live
+    def __init__(self, clock: ChainClock, feed: ChainFeed, journal: Path) -> None:
+        self._clock = clock
         self._feed = feed
         self._journal = journal
         self._folder = journal.parent
         self._waiting: list[_Waiting] = []
         self._tick: Tick | None = None
-        self._next = live.chains.tick + TICKS_OF_A_POINT
+        self._next = clock.chains.tick + TICKS_OF_A_POINT
         self._read, self._digest = 0, blake2b(digest_size=DIGEST_BYTES)
 
     def newest(self, known_blocks: int) -> KeptPoint | None:
@@ -80,7 +80,7 @@ class KeptPoints:
         return None
 
     def _fits(self, point: KeptPoint) -> bool:
-        keep = self._live.relay.kept_blocks
+        keep = self._clock.relay.kept_blocks
         if point.version != __version__ or keep is None or keep > point.keep:
             return False
         with self._journal.open("rb") as handle:
@@ -89,14 +89,14 @@ class KeptPoints:
 
     def begin(self, point: KeptPoint) -> None:
         """Let the chains stand at a point; raises ``CheckpointRefused``."""
-        workload = msgspec.convert(point.live.workload, tuple[int, WorkloadDump])
-        self._live.load(msgspec.structs.replace(point.live, workload=workload))
+        workload = msgspec.convert(point.clock.workload, tuple[int, WorkloadDump])
+        self._clock.load(msgspec.structs.replace(point.clock, workload=workload))
         self._feed.told = point.told
-        self._next = self._live.chains.tick + TICKS_OF_A_POINT
+        self._next = self._clock.chains.tick + TICKS_OF_A_POINT
 
     def follow(self) -> None:
         """Take points from now on."""
-        self._live.ticks.connect(self._hear)
+        self._clock.ticks.connect(self._hear)
 
     def _hear(self, tick: Tick) -> None:
         if tick.parent is not self._tick or tick.parent is None:
@@ -108,7 +108,7 @@ class KeptPoints:
 
     def _drop_left(self) -> None:
         """Forget points that the chains have left for another branch."""
-        left = [it for it in self._waiting if not self._live.came_through(it.tick)]
+        left = [it for it in self._waiting if not self._clock.came_through(it.tick)]
         for point in left:
             _remove(point.file)
         if left:
@@ -117,7 +117,7 @@ class KeptPoints:
 
     def _let_begin(self) -> None:
         """Let points be such to begin with before which no chain keeps a block."""
-        oldest = [chain.oldest_number for chain in self._live.served()]
+        oldest = [chain.oldest_number for chain in self._clock.served()]
         while self._waiting and all(map(int.__le__, self._waiting[0].numbers, oldest)):
             file = self._waiting.pop(0).file
             with suppress(OSError):
@@ -127,21 +127,21 @@ class KeptPoints:
 
     def _take(self, tick: Tick) -> None:
         """Write a point; where that cannot be now, or there is no room, the next tick or a later point will do."""
-        keep = self._live.relay.kept_blocks
+        keep = self._clock.relay.kept_blocks
         if keep is None:
             return
         try:
-            live = self._live.dump()
+            clock = self._clock.dump()
         except ValueError:
             return
         self._next = tick.number + TICKS_OF_A_POINT
-        position = self._live.log.position
+        position = self._clock.log.position
         file = self._folder / f"{position:020}.new"
         with suppress(OSError):
             journal = self._digest_up_to(position)
-            point = KeptPoint(__version__, position, journal, keep, self._feed.told, live)
+            point = KeptPoint(__version__, position, journal, keep, self._feed.told, clock)
             _write(file, encoded(point))
-            numbers = tuple(chain.best.number for chain in self._live.served())
+            numbers = tuple(chain.best.number for chain in self._clock.served())
             self._waiting.append(_Waiting(tick, file, numbers))
 
     def _digest_up_to(self, position: int) -> bytes:

@@ -20,7 +20,7 @@ from relaycast_collator import BlockBuilt, Fact, RelaySealed
 from relaycast_gateway.cloudevents.caller import EVERYBODY_HERE, Caller
 from relaycast_gateway.gateway import Gateway, shown_state
 from relaycast_node.block_time import block_time_text
-from relaycast_node.rpc.faces import BlockFace, ChainFace, LiveFace
+from relaycast_node.rpc.chain_protocols import BlockFace, ChainFace, ClockFace
 from relaycast_pallets.broadcaster.events import DataPublished
 
 BLOCKS_SHOWN = 16
@@ -50,11 +50,11 @@ KeyNames = Callable[[], Mapping[tuple[int, bytes], str]]
 
 
 class LiveFeed:
-    """Follows ``live``; ``title`` is what the page is called."""
+    """Follows ``clock``; ``title`` is what the page is called."""
 
     def __init__(
         self,
-        live: LiveFace,
+        clock: ClockFace,
         *,
         title: str,
         key_names: KeyNames,
@@ -62,7 +62,7 @@ class LiveFeed:
         faces: Faces | None = None,
         dialect: str = "all",
     ) -> None:
-        self._live = live
+        self._clock = clock
         self._dialect = dialect
         self._faces = faces or Faces(cloudevents=gateway is not None, wamp=False, icrc=False)
         self._gateway = gateway
@@ -79,15 +79,15 @@ class LiveFeed:
         if self._has_subscriptions:
             assert gateway is not None
             gateway.on_change = self._note_subscriptions
-        live.facts.connect(self.on_fact)
-        live.taken_back.connect(self._forget_lost)
-        for chain in (live.relay, *live.parachains.values()):
+        clock.facts.connect(self.on_fact)
+        clock.taken_back.connect(self._forget_lost)
+        for chain in (clock.relay, *clock.parachains.values()):
             chain.new_heads.connect(partial(self._note_block, chain))
 
     @property
     def listener_failures(self) -> int:
         """The number of failures of listeners to the chains."""
-        return self._live.listener_failures
+        return self._clock.listener_failures
 
     @property
     def watchers(self) -> int:
@@ -98,9 +98,9 @@ class LiveFeed:
         """Return the live page for a browser that reached the server as ``host``."""
         from relaycast.serve.live_page import render_live  # noqa: PLC0415 - loads the template engine
 
-        parachains = {para_id: chain.name for para_id, chain in sorted(self._live.parachains.items())}
+        parachains = {para_id: chain.name for para_id, chain in sorted(self._clock.parachains.items())}
         first = msgspec.json.encode(self._snapshot(caller)).decode()
-        relay = self._live.relay.name
+        relay = self._clock.relay.name
         router = None if self._gateway is None else self._gateway.router
         realm = None if router is None else router.config.realms[0]
         render = partial(render_live, faces=self._faces, realm=realm, dialect=self._dialect)
@@ -144,7 +144,7 @@ class LiveFeed:
 
     def _forget_lost(self, _: object) -> None:
         """Remove the blocks of a tick that was rolled back."""
-        chains = {chain.name: chain for chain in (self._live.relay, *self._live.parachains.values())}
+        chains = {chain.name: chain for chain in (self._clock.relay, *self._clock.parachains.values())}
 
         def stays(row: Json) -> bool:
             return bool(row["number"] <= chains[row["chain"]].best.header.number)
@@ -164,7 +164,7 @@ class LiveFeed:
         self._add("blocks", row)
 
     def _note_publication(self, number: int, event: DataPublished, names: Mapping[tuple[int, bytes], str]) -> None:
-        entry = self._live.chains.relay_chain.broadcaster.storage.entry(event.publisher, event.key)
+        entry = self._clock.chains.relay_chain.broadcaster.storage.entry(event.publisher, event.key)
         row = {
             "block": number,
             "publisher": int(event.publisher),
@@ -208,7 +208,7 @@ class LiveFeed:
 
     def _pace(self) -> str:
         """Return the block time, and the one reached if blocks are late."""
-        asked, reached = block_time_text(self._live.block_time), self._live.reached_block_time
+        asked, reached = block_time_text(self._clock.block_time), self._clock.reached_block_time
         return asked if reached is None else f"{asked} asked, {reached:.3g}s reached"
 
     def _note_subscriptions(self) -> None:

@@ -1,4 +1,4 @@
-"""A scenario as chains that live: its workload goes on with every block, for as long as the server runs."""
+"""A scenario as served chains: its workload goes on with every block, for as long as the server runs."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from relaycast.serve.live_feed import KeyNames
 from relaycast.simulation.simulation import Simulation
 from relaycast_node.block_time import EXPECTED, BlockTime, block_time_of
 from relaycast_node.chain.served_chain import KEPT_BLOCKS, ServedChain
-from relaycast_node.live import Live
+from relaycast_node.chain_clock import ChainClock
 from relaycast_trie.exceptions import MissingNode
 
 LEAST_KEPT = 512
@@ -24,7 +24,7 @@ class LivingNetwork:
     ``source_digest`` says what they are made from. A user may have asked for a ``finality``, and for a block time.
     """
 
-    live: Live
+    clock: ChainClock
     title: str
     key_names: KeyNames
     source_digest: bytes
@@ -91,19 +91,26 @@ def living(name: str, block_time: str = "", *, finality: int | None = None, keep
     for listener in (network.ledger.on_fact, simulation.on_fact):  # nobody asks this server for the tables of a run
         chains.listeners.remove(listener)
 
-    relay, guests = _of_real_runtimes(simulation)
-    live = Live(chains, ScenarioWorkload(simulation), name=scenario.name, block_time=pace, relay=relay, guests=guests)
-    for served in live.served():
+    relay, wasm_parachains = _of_real_runtimes(simulation)
+    clock = ChainClock(
+        chains,
+        ScenarioWorkload(simulation),
+        name=scenario.name,
+        block_time=pace,
+        relay=relay,
+        wasm_parachains=wasm_parachains,
+    )
+    for served in clock.served():
         served.kept_blocks = kept
         if finality is not None:
             served.finality_lag = finality
-    return LivingNetwork(live, scenario.name, network.key_names, digest, finality, is_paced=bool(block_time))
+    return LivingNetwork(clock, scenario.name, network.key_names, digest, finality, is_paced=bool(block_time))
 
 
 def _of_real_runtimes(simulation: Simulation) -> tuple[ServedChain | None, dict[int, ServedChain]]:
     """Serve the chains that real runtimes run: the relay chain, where it is one, and parachains by id."""
     chains, sources = simulation.chains, simulation.sources
-    if not chains.guests and sources.relay_code is None:
+    if not chains.wasm_parachains and sources.relay_code is None:
         return None, {}
     from relaycast.serve.runtime_chains import ChainLabel, RuntimeChains  # noqa: PLC0415 - needs the extra wasm
 
@@ -115,7 +122,7 @@ def _of_real_runtimes(simulation: Simulation) -> tuple[ServedChain | None, dict[
         relay = runtimes.serve_relay_chain(label(sources.spec, f"{name} relay"))
     return relay, {
         int(para_id): runtimes.serve_parachain(
-            guest, label(sources.guests[int(para_id)].state, f"{name} parachain {para_id}")
+            parachain, label(sources.wasm_sources[int(para_id)].state, f"{name} parachain {para_id}")
         )
-        for para_id, guest in chains.guests.items()
+        for para_id, parachain in chains.wasm_parachains.items()
     }

@@ -2,7 +2,7 @@
 
 import logging
 
-from relaycast_collator import BlockPanicked, Fact, GuestRefusedBlock
+from relaycast_collator import BlockPanicked, Fact, WasmBlockRefused
 from relaycast_node.line_rate import LineRate
 from relaycast_xcm import ParaId
 
@@ -23,7 +23,7 @@ class RefusedBlocks:
 
     def on_fact(self, fact: Fact) -> None:
         """Log one line for a refused block; other facts are ignored."""
-        if not isinstance(fact, BlockPanicked | GuestRefusedBlock):
+        if not isinstance(fact, BlockPanicked | WasmBlockRefused):
             return
         refused = fact.head.number + 1, " ".join(fact.reason.split())[:LONGEST_REASON]
         if self._last.get(fact.para_id) != refused:

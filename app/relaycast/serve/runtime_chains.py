@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from relaycast.serve.runtime_code import RuntimeCode
 from relaycast.serve.runtime_contents import RuntimeContents
-from relaycast_collator import ChainSimulator, Fact, Guest, TickBegan
+from relaycast_collator import ChainSimulator, Fact, TickBegan, WasmParachain
 from relaycast_collator.header import Header
 from relaycast_node.chain.code import BlockState
 from relaycast_node.chain.served_chain import PROVABLE_BLOCKS, ServedChain
@@ -44,15 +44,15 @@ class RuntimeChains:
         contents = RuntimeContents(body, lambda: ([it.extrinsic for it in body.body], body.refused))
         return self._served(RuntimeCode(body), contents, None, relay.head.header, label)
 
-    def serve_parachain(self, guest: Guest, label: ChainLabel) -> ServedChain:
-        """Serve a guest that a runtime builds."""
-        assert isinstance(guest, RuntimeParachain), "guests here are those of real runtimes"
+    def serve_parachain(self, parachain: WasmParachain, label: ChainLabel) -> ServedChain:
+        """Serve a Wasm parachain that a runtime builds."""
+        assert isinstance(parachain, RuntimeParachain), "only a real runtime serves as a Wasm parachain here"
 
         def last_block() -> tuple[Sequence[bytes], Sequence[RefusedExtrinsic]]:
-            return ((), ()) if guest.built is None else (guest.built.extrinsics, guest.built.refused)
+            return ((), ()) if parachain.built is None else (parachain.built.extrinsics, parachain.built.refused)
 
-        contents = RuntimeContents(guest, last_block)
-        return self._served(RuntimeCode(guest.chain), contents, guest.para_id, guest.head, label)
+        contents = RuntimeContents(parachain, last_block)
+        return self._served(RuntimeCode(parachain.chain), contents, parachain.para_id, parachain.head, label)
 
     def _served(
         self, code: RuntimeCode, contents: RuntimeContents, para_id: ParaId | None, genesis: Header, label: ChainLabel

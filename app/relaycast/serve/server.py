@@ -30,7 +30,7 @@ from relaycast.serve.usage import (
 from relaycast.version import __version__
 from relaycast_gateway.gateway import Gateway
 from relaycast_gateway.listener import ConnectionGate, Listener
-from relaycast_node.rpc.faces import LiveFace
+from relaycast_node.rpc.chain_protocols import ClockFace
 from relaycast_node.rpc.node_face import NodeFace
 
 if TYPE_CHECKING:
@@ -49,11 +49,11 @@ CERTIFICATE, PRIVATE_KEY = b"CERTIFICATE-----", b"PRIVATE KEY-----"
 
 
 class Server:
-    """Serves ``live`` on one address; ``start`` and ``stop`` belong to one event loop."""
+    """Serves ``clock`` on one address; ``start`` and ``stop`` belong to one event loop."""
 
     def __init__(
         self,
-        live: LiveFace,
+        clock: ClockFace,
         *,
         title: str,
         key_names: KeyNames,
@@ -67,13 +67,15 @@ class Server:
         has_router = gateway is not None and gateway.router is not None
         has_canisters = gateway is not None and gateway.icrc is not None
         self.faces = faces or Faces(cloudevents=gateway is not None, wamp=has_router, icrc=has_canisters)
-        self.live = live
+        self.clock = clock
         self.access = access
-        self.node = NodeFace(live, version=__version__, dialect=dialect)
+        self.node = NodeFace(clock, version=__version__, dialect=dialect)
         self._dialect = dialect
         self.gateway = gateway
         self.rates = RequestRates() if rates is None else rates
-        self.feed = LiveFeed(live, title=title, key_names=key_names, gateway=gateway, faces=self.faces, dialect=dialect)
+        self.feed = LiveFeed(
+            clock, title=title, key_names=key_names, gateway=gateway, faces=self.faces, dialect=dialect
+        )
         connections = None if gateway is None else gateway.connections
         self.gate = gate or (ConnectionGate() if connections is None else connections.gate)
         node = self.node if self.faces.node else None
@@ -85,7 +87,7 @@ class Server:
         self._rawsocket: RawSocketServer | None = None
         self._runner: web.AppRunner | None = None
         self._listener: Listener | None = None
-        self._clock: asyncio.Task[None] | None = None
+        self._ticking: asyncio.Task[None] | None = None
 
     @property
     def address(self) -> str:
@@ -99,9 +101,9 @@ class Server:
 
     def lines(self) -> list[UsageLine]:
         """Return each URL with a line that shows how to use it."""
-        names = {para_id: chain.name for para_id, chain in sorted(self.live.parachains.items())}
+        names = {para_id: chain.name for para_id, chain in sorted(self.clock.parachains.items())}
         place = ServedAt(self.address, has_tokens=bool(self.access.tokens), is_secure=self.is_secure)
-        relay = self.live.relay.name
+        relay = self.clock.relay.name
         lines = chain_lines(place, relay, names, dialect=self._dialect) if self.faces.node else []
         if self.gateway is not None and self.faces.cloudevents:
             lines += subscription_lines(place, self.gateway.allowed_sinks)
@@ -141,8 +143,8 @@ class Server:
             await self.gateway.start()
             if rawsocket_port is not None:
                 await self._start_rawsocket(self.gateway, rawsocket_port, tls)
-        self.live.facts.connect(RefusedBlocks().on_fact)
-        self._clock = asyncio.create_task(self.live.run())
+        self.clock.facts.connect(RefusedBlocks().on_fact)
+        self._ticking = asyncio.create_task(self.clock.run())
 
     async def _start_rawsocket(self, gateway: Gateway, port: int, tls: ssl.SSLContext | None) -> None:
         from relaycast_gateway.wamp.rawsocket import RawSocketServer  # noqa: PLC0415 - only where it is asked for
@@ -157,8 +159,8 @@ class Server:
 
     async def wait(self) -> None:
         """Return when the clock ends; it only does so by an error, which is raised."""
-        assert self._clock is not None
-        await asyncio.shield(self._clock)
+        assert self._ticking is not None
+        await asyncio.shield(self._ticking)
 
     async def stop(self) -> None:
         """Stop the clock, end all connections, close the port; deliveries end or are kept for the next start.
@@ -177,9 +179,9 @@ class Server:
                 closing.push_async_callback(self.gateway.router.stop)  # its sessions end before their connections do
             if self._listener is not None:
                 closing.callback(self._listener.close)
-            if self._clock is not None:
-                self._clock.cancel()
-                await asyncio.wait({self._clock})
+            if self._ticking is not None:
+                self._ticking.cancel()
+                await asyncio.wait({self._ticking})
 
 
 def ensure_closed(host: str, *, has_tokens: bool, is_secure: bool) -> None:

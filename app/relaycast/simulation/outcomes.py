@@ -9,8 +9,8 @@ import msgspec
 
 from relaycast.predict.closed_forms import value_sizes
 from relaycast.scenario.scenario import ParachainTable, RelayChainTable
-from relaycast.simulation.guest_sources import loaded
 from relaycast.simulation.sources import Sources
+from relaycast.simulation.wasm_sources import loaded
 from relaycast_collator.relay_chain import RelayChain
 from relaycast_ledger.outcome import (
     PublisherCost,

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Mapping
 
 from relaycast_collator import RelayBlock
-from relaycast_ledger.run_statistics import GuestStatistics
+from relaycast_ledger.run_statistics import WasmParachainStatistics
 from relaycast_ledger.segments.simulated import PublisherCount
 from relaycast_pallets.broadcaster.events import DataPublished
 from relaycast_xcm.ump import Processed
 
 
 def count_block(
-    block: RelayBlock, published: Mapping[int, PublisherCount], runtimes: Mapping[int, GuestStatistics]
+    block: RelayBlock, published: Mapping[int, PublisherCount], runtimes: Mapping[int, WasmParachainStatistics]
 ) -> None:
     """Count publications and refusals in a relay block, of modelled publishers (``published``) and real runtimes."""
     counts = Counter(int(event.publisher) for event in block.events if isinstance(event, DataPublished))

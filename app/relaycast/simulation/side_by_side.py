@@ -212,7 +212,8 @@ def shares_of(simulation: Simulation, workers: int) -> list[list[ParaId]]:
     Shared are modelled readers that do nothing but read, and stay as they began; runs with real runtimes share nothing.
     """
     scenario, keys = simulation.scenario, dict[ParaId, int]()
-    for chain in () if scenario.guests() or simulation.sources.relay_code is not None else scenario.subscribers():
+    real = scenario.wasm_parachains() or simulation.sources.relay_code is not None
+    for chain in () if real else scenario.subscribers():
         if chain.id not in simulation.published and not chain.upgrades:
             keys[ParaId(chain.id)] = sum(_key_count(it.keys) for it in chain.subscribe)
     shares: list[list[ParaId]] = [[] for _ in range(min(workers, len(keys)))]

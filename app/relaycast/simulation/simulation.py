@@ -59,7 +59,7 @@ from relaycast_xcm.checkpoint import VERSION, CheckpointRefused
 
 if TYPE_CHECKING:
     from relaycast.scenario.recording import Playback
-    from relaycast.simulation.guests import GuestWorkload
+    from relaycast.simulation.wasm_parachains import WasmParachainWorkload
     from relaycast_ledger.run_tables import RunTables, TableRows
 
 PICTURED_SUBSCRIBERS = 8
@@ -98,7 +98,7 @@ class Simulation:
     playback: "Playback | None" = None
     """Recorded publications, where the scenario has some."""
 
-    guests: dict[int, "GuestWorkload"] = field(default_factory=dict)
+    wasm_workloads: dict[int, "WasmParachainWorkload"] = field(default_factory=dict)
     """What is submitted to parachains with real runtimes."""
 
     recorded_keys: dict[int, list[bytes]] = field(default_factory=dict)
@@ -125,8 +125,8 @@ class Simulation:
         simulation = cls(scenario, network, sources=sources)
         readers = scenario.subscribers()
         for chain in [*readers, *(chain for chain in scenario.parachains if not chain.reads)]:
-            if chain.is_guest:
-                simulation._add_guest(chain)
+            if chain.is_wasm:
+                simulation._add_wasm_parachain(chain)
             else:
                 simulation._add_parachain(chain)
         recorded = sources.recording
@@ -144,7 +144,7 @@ class Simulation:
                     publisher.account.fund(payment.balance)
                 simulation.published[chain.id] = PublisherCount.zero(chain.id)
         if sources.relay_code is not None:
-            from relaycast.simulation.guests import run_relay_chain  # noqa: PLC0415 - needs the extra wasm
+            from relaycast.simulation.wasm_parachains import run_relay_chain  # noqa: PLC0415 - needs the extra wasm
 
             run_relay_chain(network.chains.relay_chain, sources.relay_code, str(relay.wasm))
         schedule_upgrades(scenario, network, simulation.feeds)
@@ -163,12 +163,12 @@ class Simulation:
         from relaycast_ledger.run_tables import TableRows  # noqa: PLC0415 - pyarrow is slow to load
 
         names = key_names(self.scenario) if self.by_key else {}
-        return TableRows(by_key=self.by_key, key_names=names, runtimes=bool(self.guests))
+        return TableRows(by_key=self.by_key, key_names=names, runtimes=bool(self.wasm_workloads))
 
     @property
     def feeds(self) -> WantedFeeds:
         """Which feeds readers want."""
-        return WantedFeeds(self.scenario, self.network, self.recorded_keys, self.guests)
+        return WantedFeeds(self.scenario, self.network, self.recorded_keys, self.wasm_workloads)
 
     @property
     def chains(self) -> ChainSimulator:
@@ -190,7 +190,7 @@ class Simulation:
         if self.playback is not None:
             parts.append(self.playback.recording.digest)
         parts.extend(digest for load in self.sources.loads.values() for digest in load.digests)
-        parts.extend(source.digest for source in self.sources.guests.values())
+        parts.extend(source.digest for source in self.sources.wasm_sources.values())
         return blake2b(b"\x00".join(parts), digest_size=8)
 
     @property
@@ -228,8 +228,8 @@ class Simulation:
                 records = self.network.ledger.step()
             for record in records:
                 self.tally.add(record)
-            for guest_record in self.network.ledger.take_guest_records():
-                self.tally.add_guest(guest_record)
+            for wasm_block_record in self.network.ledger.take_wasm_block_records():
+                self.tally.add_wasm_block(wasm_block_record)
             yield Passed(block, records)
 
     def run(self, progress: Progress | None = None) -> Outcome:
@@ -247,8 +247,8 @@ class Simulation:
         for para_id, publish in self.scenario.publishers().items():
             if publish.deregisters_at == block:
                 self.network.chains.deregister_publisher(para_id)
-        for guest in self.guests.values():
-            guest.begin(block)
+        for workload in self.wasm_workloads.values():
+            workload.begin(block)
         for para_id, key, value, ttl in self.due(block):
             self._send(para_id, key, value, ttl)
             self.published[para_id].sent += 1
@@ -313,10 +313,12 @@ class Simulation:
             pictures={para_id: it.chosen_pictures for para_id, it in tallies.items()},
             keys={para_id: it.keys.costs for para_id, it in tallies.items()},
             key_names=self.network.key_names(),
-            runtimes=[self._runtime(chain) for chain in scenario.guests()],
+            runtimes=[self._runtime(chain) for chain in scenario.wasm_parachains()],
             refusals=self.tally.refusals,
             upgrades=upgrade_outcomes(scenario),
-            runtime_series={chain.id: self.tally.guest(chain.id).points for chain in scenario.guests()},
+            runtime_series={
+                chain.id: self.tally.wasm_parachain(chain.id).points for chain in scenario.wasm_parachains()
+            },
         )
 
     def _add_parachain(self, chain: ParachainTable) -> None:
@@ -336,13 +338,13 @@ class Simulation:
             raise BadInput(place, str(error), "heads and channels as a relay chain writes them") from None
         self._load(chain)
 
-    def _add_guest(self, chain: ParachainTable) -> None:
+    def _add_wasm_parachain(self, chain: ParachainTable) -> None:
         """Add a parachain with a real runtime; one that has to registers as a publisher with the first relay block."""
-        from relaycast.simulation.guests import pace_of, workload_of  # noqa: PLC0415 - needs the extra wasm
+        from relaycast.simulation.wasm_parachains import pace_of, workload_of  # noqa: PLC0415 - needs the extra wasm
 
-        most, source = self.scenario.relaychain.max_pov_bytes, self.sources.guests[chain.id]
-        made = self.guests[chain.id] = workload_of(chain.id, source, max_pov_size=most)
-        self.network.add_guest(made.guest, pace=pace_of(made.guest, chain.pace))
+        most, source = self.scenario.relaychain.max_pov_bytes, self.sources.wasm_sources[chain.id]
+        made = self.wasm_workloads[chain.id] = workload_of(chain.id, source, max_pov_size=most)
+        self.network.add_guest(made.parachain, pace=pace_of(made.parachain, chain.pace))
         self._load(chain)
 
     def _load(self, chain: ParachainTable) -> None:
@@ -356,7 +358,7 @@ class Simulation:
         """Count what a relay block took of every publisher."""
         if not isinstance(fact, RelaySealed):
             return
-        runtimes = {para_id: self.tally.guest(para_id) for para_id in self.guests}
+        runtimes = {para_id: self.tally.wasm_parachain(para_id) for para_id in self.wasm_workloads}
         count_block(fact.block, self.published, runtimes)
 
     def _publisher(self, chain: ParachainTable) -> PublisherOutcome:
@@ -365,8 +367,8 @@ class Simulation:
         )
 
     def _runtime(self, chain: ParachainTable) -> RuntimeOutcome:
-        waiting = self.guests[chain.id].waiting(self.scenario.blocks)
-        return self.tally.guest(chain.id).outcome(chain.id, chain.name, waiting=waiting)
+        waiting = self.wasm_workloads[chain.id].waiting(self.scenario.blocks)
+        return self.tally.wasm_parachain(chain.id).outcome(chain.id, chain.name, waiting=waiting)
 
     def _spent(self, chain: ParachainTable) -> int | msgspec.UnsetType:
         """Return what a publisher that pays has spent so far."""

@@ -11,7 +11,7 @@ from relaycast.inputs import place_of, read_bytes
 from relaycast.refusal import BadInput
 from relaycast.scenario.message_load import Arrivals
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.guest_sources import CODE, GuestSource
+from relaycast.simulation.wasm_sources import CODE, WasmParachainSource
 from relaycast_trie.exceptions import MissingNode, RelaycastError
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The genesis and the recorded publications, where the scenario has some; by parachain message loads and guests."""
+    """A scenario's genesis and recorded publications, where it has some; message loads and Wasm parachains by id."""
 
     spec: ChainSpec | None = None
     recording: "Recording | None" = None
     loads: dict[int, Arrivals] = field(default_factory=dict)
-    guests: dict[int, GuestSource] = field(default_factory=dict)
+    wasm_sources: dict[int, WasmParachainSource] = field(default_factory=dict)
     """Parachains with real runtimes."""
 
     relay_code: bytes | None = None
@@ -47,11 +47,11 @@ class Sources:
             from relaycast.genesis.witness_check import check_witness  # noqa: PLC0415 - brings the node along
 
             check_witness(spec, spec.witness, scenario)
-        guests = {chain.id: GuestSource.of(chain) for chain in scenario.guests()}
+        wasm_sources = {chain.id: WasmParachainSource.of(chain) for chain in scenario.wasm_parachains()}
         relay_code = read_bytes(wasm) if isinstance(wasm, str) else None
         if spec is not None and relay_code is not None:
             spec = replace(spec, top={**spec.top, CODE: relay_code})
-        return cls(spec, scenario.recording(), loads, guests, relay_code)
+        return cls(spec, scenario.recording(), loads, wasm_sources, relay_code)
 
     @contextmanager
     def telling_refusals(self, scenario: Scenario, block: int) -> Iterator[None]:

@@ -17,10 +17,10 @@ from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.report.full_block import fullest
 from relaycast.scenario.checks import check_references
 from relaycast.scenario.files import load_preset, load_scenario, presets
-from relaycast.scenario.guest_checks import refuse_runtimes
 from relaycast.scenario.policy_choice import described, with_overrides
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
 from relaycast.scenario.settings import with_settings
+from relaycast.scenario.wasm_checks import refuse_runtimes
 from relaycast.simulation.simulation import Simulation
 from relaycast_trie.engine import Engine, warm_up_for
 

@@ -12,12 +12,12 @@ from relaycast_xcm import ParaId, Weight
 
 
 class WantedFeeds(Struct, frozen=True):
-    """``recorded_keys`` are those of recorded publishers in their order; ``guests`` have real runtimes."""
+    """``recorded_keys`` are those of recorded publishers in their order; ``wasm_parachains`` have real runtimes."""
 
     scenario: Scenario
     network: Network
     recorded_keys: dict[int, list[bytes]]
-    guests: Collection[int]
+    wasm_parachains: Collection[int]
 
     def change(self, chain: ParachainTable, block: int) -> None:
         """Let a reader want in relay block ``block`` what it does not want before, and the other way round."""
@@ -56,7 +56,7 @@ class WantedFeeds(Struct, frozen=True):
         return {it.publisher: self._feeds(it, slid) for it, slid in wanted(chain, block)}
 
     def _feeds(self, subscription: SubscriptionTable, slid: int) -> list[Feed]:
-        if subscription.publisher in self.guests:
+        if subscription.publisher in self.wasm_parachains:
             assert isinstance(subscription.keys, list), "keys of a real runtime are named one by one"
             return [feed_of(subscription.publisher, name) for name in subscription.keys]
         publisher = self.network.publisher(subscription.publisher)

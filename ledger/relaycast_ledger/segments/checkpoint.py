@@ -86,5 +86,7 @@ def unpacked(data: bytes) -> bytes:
 def closing_digest(simulation: Simulated) -> bytes:
     """Return a digest of where every chain stands: equal digests, equal histories."""
     chains = simulation.chains
-    heads = b"".join(held[para_id].head.hash for held in (chains.parachains, chains.guests) for para_id in sorted(held))
+    heads = b"".join(
+        held[para_id].head.hash for held in (chains.parachains, chains.wasm_parachains) for para_id in sorted(held)
+    )
     return blake2_256(chains.relay_chain.head.hash + heads)

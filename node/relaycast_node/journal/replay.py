@@ -11,6 +11,7 @@ from functools import partial
 from relaycast_node.chain.exceptions import ChainRefusal, TickFailed
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import HeadMove, ServedChain
+from relaycast_node.chain_clock import ChainClock
 from relaycast_node.extrinsic.pool_errors import PoolError
 from relaycast_node.journal.entries import (
     BeginEntry,
@@ -30,7 +31,6 @@ from relaycast_node.journal.entries import (
 )
 from relaycast_node.journal.frames import Frame
 from relaycast_node.journal.input_log import InputLog
-from relaycast_node.live import Live
 from relaycast_trie.exceptions import RelaycastError
 
 Progress = Callable[[int], None]
@@ -60,14 +60,14 @@ class JournalReplay:
     ``kept_aside`` is the file for the inputs of a last tick that fails.
     """
 
-    def __init__(self, live: Live, *, progress: Progress | None = None, kept_aside: str | None = None) -> None:
+    def __init__(self, clock: ChainClock, *, progress: Progress | None = None, kept_aside: str | None = None) -> None:
         self.ticks = 0
         """Ticks that have passed again."""
 
         self.failed: TickFailed | None = None
         """The last tick, if it failed: the chains are at the tick before it, without later inputs."""
 
-        self._live = live
+        self._clock = clock
         self._progress = progress
         self._log = _Replayed()
         self._log.kept_aside = kept_aside
@@ -77,8 +77,8 @@ class JournalReplay:
 
         A last tick that was never completed may fail: see ``failed``.
         """
-        live, former = self._live, self._live.log
-        live.log = self._log
+        clock, former = self._clock, self._clock.log
+        clock.log = self._log
         waiting = deque(frames)
         try:
             while waiting:
@@ -97,14 +97,14 @@ class JournalReplay:
                 else:
                     self._put_in(frame)
         finally:
-            if live.halted is None:
-                live.log = former
+            if clock.halted is None:
+                clock.log = former
 
     def _pass_tick(self, inside: list[Frame]) -> None:
         if inside:
             self._log.position = inside[-1].end
         with self._submitting(inside):
-            self._live.new_block()
+            self._clock.new_block()
         if inside:
             raise OtherChains(inside[0].index, "an extrinsic came with a block that does not come now")
         self.ticks += 1
@@ -127,8 +127,8 @@ class JournalReplay:
         def hear_moved(chain: ServedChain, move: HeadMove) -> None:
             hear(chain, move.block)
 
-        ends = [chain.new_heads.connect(partial(hear, chain)) for chain in self._live.served()]
-        ends += [chain.moved_heads.connect(partial(hear_moved, chain)) for chain in self._live.served()]
+        ends = [chain.new_heads.connect(partial(hear, chain)) for chain in self._clock.served()]
+        ends += [chain.moved_heads.connect(partial(hear_moved, chain)) for chain in self._clock.served()]
         try:
             yield
         finally:
@@ -140,31 +140,31 @@ class JournalReplay:
             self._apply(frame.entry)
         except (ChainRefusal, LookupError, ValueError) as error:
             raise OtherChains(frame.index, str(error)) from None
-        if isinstance(frame.entry, TickDoneEntry) and frame.entry.heads != self._live.heads_digest():
-            number = self._live.relay.best.number
+        if isinstance(frame.entry, TickDoneEntry) and frame.entry.heads != self._clock.heads_digest():
+            number = self._clock.relay.best.number
             raise OtherChains(frame.index, f"the blocks of relay block {number:,} are others than they were")
 
     def _apply(self, entry: Entry) -> None:
-        live = self._live
+        clock = self._clock
         match entry:
             case SubmitEntry():
-                _submit(live.chain(entry.chain), entry)
+                _submit(clock.chain(entry.chain), entry)
             case RemoveEntry():
-                live.chain(entry.chain).remove(entry.hashes)
+                clock.chain(entry.chain).remove(entry.hashes)
             case StoreEntry():
-                live.set_storage(entry.chain, dict(entry.values), child=entry.child, is_checked=True)
+                clock.set_storage(entry.chain, dict(entry.values), child=entry.child, is_checked=True)
             case PublishEntry():
-                live.publish(entry.chain, entry.key, entry.value, ttl=entry.ttl)
+                clock.publish(entry.chain, entry.key, entry.value, ttl=entry.ttl)
             case TravelEntry():
-                live.travel(entry.milliseconds)
+                clock.travel(entry.milliseconds)
             case HeadEntry():
-                live.set_head(live.chain(entry.chain), entry.hash)
+                clock.set_head(clock.chain(entry.chain), entry.hash)
             case SnapshotEntry():
-                live.snapshot()
+                clock.snapshot()
             case RevertEntry():
-                live.revert(entry.number)
+                clock.revert(entry.number)
             case PaceEntry():
-                live.block_time = entry.block_time
+                clock.block_time = entry.block_time
             case BeginEntry() | FeedEntry() | TickEntry() | TickDoneEntry():
                 return
 

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from relaycast_node.chain.exceptions import ChainRefusal, UnknownBlock
+from relaycast_node.rpc.context import RpcContext
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import U32, AnyJson, BlockHash, HexBytes, Misfit, ensure_known, reader_of
 from relaycast_node.rpc.rpc_error import invalid_params
-from relaycast_node.rpc.served import Served
 from relaycast_node.rpc.session import Subscription
 from relaycast_node.rpc.storage_queries import HASH, KEYS_OF_A_STEP, VALUE, StorageQuery, StorageView, queries_of
 from relaycast_pallets.frame.state import StateDiscarded
@@ -30,38 +30,38 @@ Wanted = tuple[bytes, str, bytes | None]
 
 
 @GROUP.method("archive_v1_finalizedHeight")
-def finalized_height(served: Served) -> int:
-    return served.chain.finalized.header.number
+def finalized_height(context: RpcContext) -> int:
+    return context.chain.finalized.header.number
 
 
 @GROUP.method("archive_v1_genesisHash")
-def genesis_hash(served: Served) -> str:
-    return hexed(served.chain.genesis_hash)
+def genesis_hash(context: RpcContext) -> str:
+    return hexed(context.chain.genesis_hash)
 
 
 @GROUP.method("archive_v1_hashByHeight")
-def hash_by_height(served: Served, height: U32) -> list[str]:
+def hash_by_height(context: RpcContext, height: U32) -> list[str]:
     """Return the blocks of this height: one up to the finalized height, all known ones above it."""
-    return [hexed(it) for it in served.chain.hashes_at(height)]
+    return [hexed(it) for it in context.chain.hashes_at(height)]
 
 
 @GROUP.method("archive_v1_header")
-def header(served: Served, at: BlockHash) -> str | None:
-    block = served.chain.block(at)
+def header(context: RpcContext, at: BlockHash) -> str | None:
+    block = context.chain.block(at)
     return None if block is None else hexed(block.header.encode())
 
 
 @GROUP.method("archive_v1_body")
-def body(served: Served, at: BlockHash) -> list[str] | None:
-    block = served.chain.block(at)
+def body(context: RpcContext, at: BlockHash) -> list[str] | None:
+    block = context.chain.block(at)
     return None if block is None else [hexed(it) for it in block.extrinsics]
 
 
 @GROUP.method("archive_v1_call")
-def call(served: Served, at: BlockHash, function: str, call_parameters: HexBytes) -> dict[str, object] | None:
+def call(context: RpcContext, at: BlockHash, function: str, call_parameters: HexBytes) -> dict[str, object] | None:
     """Return the result or error of a runtime call; ``null`` for an unknown block."""
     try:
-        output = served.chain.call(function, call_parameters, at)
+        output = context.chain.call(function, call_parameters, at)
     except UnknownBlock:
         return None
     except ChainRefusal as refusal:
@@ -71,7 +71,7 @@ def call(served: Served, at: BlockHash, function: str, call_parameters: HexBytes
 
 @GROUP.subscription("archive_v1_storage", notification=STORAGE_EVENT, unsubscribe=("archive_v1_stopStorage",))
 def storage(
-    served: Served,
+    context: RpcContext,
     subscription: Subscription,
     at: BlockHash,
     items: list[AnyJson],
@@ -79,7 +79,7 @@ def storage(
 ) -> None:
     """Tell storage items of a block one by one, then that there are no more."""
     queries = queries_of(items, are_paged=True)
-    subscription.stream(_encoded(_storage_events(served, at, queries, child_trie)))
+    subscription.stream(_encoded(_storage_events(context, at, queries, child_trie)))
 
 
 def _encoded(events: Iterator[dict[str, object] | None]) -> Iterator[bytes | None]:
@@ -87,13 +87,13 @@ def _encoded(events: Iterator[dict[str, object] | None]) -> Iterator[bytes | Non
 
 
 def _storage_events(
-    served: Served, at: bytes, queries: list[StorageQuery], child: bytes | None
+    context: RpcContext, at: bytes, queries: list[StorageQuery], child: bytes | None
 ) -> Iterator[dict[str, object] | None]:
-    if served.chain.block(at) is None:
+    if context.chain.block(at) is None:
         yield {"event": "storageError", "error": f"there is no block {hexed(at)}"}
         return
     try:
-        for item in StorageView(served.chain, at, child).items(queries):
+        for item in StorageView(context.chain, at, child).items(queries):
             yield None if item is None else {"event": "storage", **item, **_of_child(child)}
     except StateDiscarded as discarded:
         yield {"event": "storageError", "error": str(discarded)}
@@ -110,7 +110,7 @@ def _storage_events(
     unsubscribe=("archive_v1_stopStorageDiff", "archive_v1_storageDiff_stopStorageDiff"),
 )
 def storage_diff(
-    served: Served,
+    context: RpcContext,
     subscription: Subscription,
     at: BlockHash,
     items: list[AnyJson] | None = None,
@@ -124,22 +124,22 @@ def storage_diff(
     wanted = [
         _wanted(item, f"items[{index}]") for index, item in enumerate(items or [{"key": "0x", "returnType": VALUE}])
     ]
-    subscription.stream(_encoded(_diff_events(served, at, previous_hash, wanted)))
+    subscription.stream(_encoded(_diff_events(context, at, previous_hash, wanted)))
 
 
 def _diff_events(
-    served: Served, at: bytes, previous_hash: bytes | None, wanted: list[Wanted]
+    context: RpcContext, at: bytes, previous_hash: bytes | None, wanted: list[Wanted]
 ) -> Iterator[dict[str, object] | None]:
-    block = served.chain.block(at)
+    block = context.chain.block(at)
     before = previous_hash if block is None or previous_hash is not None else block.header.parent_hash
     missing = at if block is None or before is None else before
-    if block is None or before is None or served.chain.block(before) is None:
+    if block is None or before is None or context.chain.block(before) is None:
         yield {"event": "storageDiffError", "error": f"there is no block {hexed(missing)}"}
         return
     try:
         for prefix, kind, child in wanted:
             for change in _changes(
-                StorageView(served.chain, at, child), StorageView(served.chain, before, child), prefix, kind
+                StorageView(context.chain, at, child), StorageView(context.chain, before, child), prefix, kind
             ):
                 yield None if change is None else {"event": "storageDiff", **change, **_of_child(child)}
     except StateDiscarded as discarded:

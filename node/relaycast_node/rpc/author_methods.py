@@ -7,11 +7,11 @@ import msgspec
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash, take_extrinsic
 from relaycast_node.extrinsic.pool_errors import PoolError
 from relaycast_node.extrinsic.watchers import TransactionStatus
+from relaycast_node.rpc.context import RpcContext
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import AnyJson, BlockHash, HexBytes, Misfit, reader_of
 from relaycast_node.rpc.rpc_error import BAD_FORMAT, RpcError, invalid_params
-from relaycast_node.rpc.served import Served
 from relaycast_node.rpc.session import Subscription
 from relaycast_trie import CodecError
 
@@ -21,20 +21,20 @@ _hash, _bytes = reader_of(BlockHash), reader_of(HexBytes)
 
 
 @GROUP.method("author_submitExtrinsic")
-def submit_extrinsic(served: Served, extrinsic: HexBytes) -> str:
-    return hexed(submitted(served, extrinsic))
+def submit_extrinsic(context: RpcContext, extrinsic: HexBytes) -> str:
+    return hexed(submitted(context, extrinsic))
 
 
 @GROUP.method("author_pendingExtrinsics")
-def pending_extrinsics(served: Served) -> list[str]:
-    return [hexed(data) for data in served.chain.pool.pending()]
+def pending_extrinsics(context: RpcContext) -> list[str]:
+    return [hexed(data) for data in context.chain.pool.pending()]
 
 
 @GROUP.method("author_removeExtrinsic")
-def remove_extrinsic(served: Served, bytes_or_hash: list[AnyJson]) -> list[str]:
+def remove_extrinsic(context: RpcContext, bytes_or_hash: list[AnyJson]) -> list[str]:
     """Remove extrinsics and ban them for a while; each is ``{"hash": ..}`` or ``{"extrinsic": ..}``."""
     hashes = [_hash_in(it, f"bytesOrHash[{index}]") for index, it in enumerate(bytes_or_hash)]
-    return [hexed(it) for it in served.chain.remove(hashes)]
+    return [hexed(it) for it in context.chain.remove(hashes)]
 
 
 @GROUP.subscription(
@@ -42,19 +42,19 @@ def remove_extrinsic(served: Served, bytes_or_hash: list[AnyJson]) -> list[str]:
     notification="author_extrinsicUpdate",
     unsubscribe=("author_unwatchExtrinsic",),
 )
-def submit_and_watch(served: Served, subscription: Subscription, extrinsic: HexBytes) -> None:
+def submit_and_watch(context: RpcContext, subscription: Subscription, extrinsic: HexBytes) -> None:
     def hear(status: TransactionStatus) -> None:
         name, detail = status.kind.value, status.hash
         subscription.send(msgspec.json.encode(name if detail is None else {name: hexed(detail)}))
 
-    subscription.on_close(served.chain.pool.watch(extrinsic_hash(extrinsic), hear))
-    submitted(served, extrinsic)
+    subscription.on_close(context.chain.pool.watch(extrinsic_hash(extrinsic), hear))
+    submitted(context, extrinsic)
 
 
-def submitted(served: Served, extrinsic: bytes) -> bytes:
+def submitted(context: RpcContext, extrinsic: bytes) -> bytes:
     """Put an extrinsic into the pool and return its hash; raises ``RpcError`` with the pool's reason."""
     try:
-        return served.chain.submit(extrinsic)
+        return context.chain.submit(extrinsic)
     except PoolError as error:
         raise RpcError(error.code, error.message, error.data) from None
     except CodecError as error:

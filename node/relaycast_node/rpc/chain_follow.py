@@ -11,9 +11,9 @@ import msgspec
 from relaycast_node.chain.code import CODE
 from relaycast_node.chain.exceptions import ChainRefusal
 from relaycast_node.chain.served_chain import Finality, HeadMove
-from relaycast_node.rpc.faces import BlockFace
+from relaycast_node.rpc.chain_protocols import BlockFace
+from relaycast_node.rpc.context import RpcContext
 from relaycast_node.rpc.header_json import hexed
-from relaycast_node.rpc.served import Served
 from relaycast_node.rpc.session import Subscription
 from relaycast_node.rpc.storage_queries import Item, StorageQuery, StorageView
 from relaycast_node.rpc.version_json import runtime_json
@@ -63,8 +63,8 @@ class StorageOperation:
 class ChainFollow:
     """One follow subscription of one client; ``with_runtime`` it tells of runtimes, and calls them."""
 
-    def __init__(self, served: Served, subscription: Subscription, *, with_runtime: bool) -> None:
-        self._served = served
+    def __init__(self, context: RpcContext, subscription: Subscription, *, with_runtime: bool) -> None:
+        self._context = context
         self._subscription = subscription
         self.with_runtime = with_runtime
         self._pinned: dict[bytes, None] = {}
@@ -75,9 +75,9 @@ class ChainFollow:
         self._count = 0
         self._is_stopped = False
         self._begin()
-        subscription.on_close(served.chain.new_heads.connect(self._hear))
-        subscription.on_close(served.chain.moved_heads.connect(self._hear_moved))
-        subscription.on_close(served.chain.finalized_heads.connect(self._hear_finalized))
+        subscription.on_close(context.chain.new_heads.connect(self._hear))
+        subscription.on_close(context.chain.moved_heads.connect(self._hear_moved))
+        subscription.on_close(context.chain.finalized_heads.connect(self._hear_finalized))
 
     @property
     def is_stopped(self) -> bool:
@@ -106,7 +106,7 @@ class ChainFollow:
 
         def done() -> Event:
             try:
-                output = self._served.chain.call(method, data, block_hash)
+                output = self._context.chain.call(method, data, block_hash)
             except (ChainRefusal, MissingNode) as refusal:
                 return {"event": "operationError", "error": str(refusal)}
             return {"event": "operationCallDone", "output": hexed(output)}
@@ -119,7 +119,7 @@ class ChainFollow:
         """Return the id of an operation that sends storage items, and a function that starts it."""
         operation_id = self._new_id()
 
-        items = StorageView(self._served.chain, block_hash, child).items(queries)
+        items = StorageView(self._context.chain, block_hash, child).items(queries)
         self._operations[operation_id] = StorageOperation(items)
         return operation_id, lambda: self._go_on(operation_id)
 
@@ -179,14 +179,14 @@ class ChainFollow:
         return str(self._count)
 
     def _body(self, block_hash: bytes) -> Event:
-        block = self._served.chain.block(block_hash)
+        block = self._context.chain.block(block_hash)
         if block is None:  # too old to be kept: the next block stops this subscription
             return {"event": "operationInaccessible"}
         return {"event": "operationBodyDone", "value": [hexed(it) for it in block.extrinsics]}
 
     def _begin(self) -> None:
         """Send the newest finalized blocks, those above them, and the best block."""
-        chain = self._served.chain
+        chain = self._context.chain
         last = chain.finalized.header.number
         numbers = range(max(0, last - FINALIZED_AT_FIRST + 1), last + 1)
         finalized = [found for number in numbers if (found := chain.hash_of(number)) is not None]
@@ -204,7 +204,7 @@ class ChainFollow:
 
     def _hear(self, block: BlockFace) -> None:
         oldest = next(iter(self._pinned), None)
-        is_forgotten = oldest is not None and self._served.chain.block(oldest) is None
+        is_forgotten = oldest is not None and self._context.chain.block(oldest) is None
         if is_forgotten or len(self._pinned) >= MOST_PINNED:
             self._stop()
         if not self._is_stopped:
@@ -222,7 +222,7 @@ class ChainFollow:
 
     def _unreported(self, block: BlockFace) -> list[BlockFace]:
         """Return the blocks on the way from the finalized block to this one that the client does not know, in order."""
-        chain = self._served.chain
+        chain = self._context.chain
         found: list[BlockFace] = []
         while block.hash not in self._reported and block.header.number > chain.finalized.header.number:
             found.append(block)
@@ -260,7 +260,7 @@ class ChainFollow:
 
     def _runtime(self, block_hash: bytes) -> dict[str, object]:
         try:
-            return {"type": "valid", "spec": runtime_json(self._served.chain.version(block_hash))}
+            return {"type": "valid", "spec": runtime_json(self._context.chain.version(block_hash))}
         except ChainRefusal as refusal:
             return {"type": "invalid", "error": str(refusal)}
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from relaycast_node.rpc.chain_follow import ChainFollow
+from relaycast_node.rpc.context import RpcContext
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import AnyJson, BlockHash, Bool, HexBytes
 from relaycast_node.rpc.rpc_error import RpcError
-from relaycast_node.rpc.served import Served
 from relaycast_node.rpc.session import RpcSession
 from relaycast_node.rpc.storage_queries import queries_of
 
@@ -25,31 +25,31 @@ Begun = tuple[str, Callable[[], None]]
 
 
 @GROUP.session_method("chainHead_v1_follow")
-def follow(served: Served, session: RpcSession, with_runtime: Bool = False) -> str:
+def follow(context: RpcContext, session: RpcSession, with_runtime: Bool = False) -> str:
     """Report finalized blocks, new blocks and the best block, until the client ends it."""
     if sum(isinstance(it, ChainFollow) for it in session.kept.values()) >= MOST_FOLLOWS:
         raise RpcError(TOO_MANY_FOLLOWS, f"at most {MOST_FOLLOWS} follow subscriptions a connection")
     subscription = session.open(FOLLOW_EVENT)
     subscription.on_close(lambda: session.drop(subscription.id))
-    session.kept[subscription.id] = ChainFollow(served, subscription, with_runtime=with_runtime)
+    session.kept[subscription.id] = ChainFollow(context, subscription, with_runtime=with_runtime)
     return subscription.id
 
 
 @GROUP.session_method("chainHead_v1_unfollow")
-def unfollow(_served: Served, session: RpcSession, follow_subscription: str) -> None:
+def unfollow(_context: RpcContext, session: RpcSession, follow_subscription: str) -> None:
     session.end(follow_subscription, FOLLOW_EVENT)
 
 
 @GROUP.session_method("chainHead_v1_header")
-def header(served: Served, session: RpcSession, follow_subscription: str, at: BlockHash) -> str | None:
+def header(context: RpcContext, session: RpcSession, follow_subscription: str, at: BlockHash) -> str | None:
     """Return a pinned block's header in SCALE."""
     if _pinning(session, follow_subscription, at) is None:
         return None
-    return hexed(served.block(at).header.encode())
+    return hexed(context.block(at).header.encode())
 
 
 @GROUP.session_method("chainHead_v1_body")
-def body(_served: Served, session: RpcSession, follow_subscription: str, at: BlockHash) -> dict[str, object]:
+def body(_context: RpcContext, session: RpcSession, follow_subscription: str, at: BlockHash) -> dict[str, object]:
     """Start an operation that sends a pinned block's extrinsics."""
     found = _pinning(session, follow_subscription, at)
     return _started(session, found, lambda it: it.begin_body(at))
@@ -57,7 +57,7 @@ def body(_served: Served, session: RpcSession, follow_subscription: str, at: Blo
 
 @GROUP.session_method("chainHead_v1_call")
 def call(
-    _served: Served,
+    _context: RpcContext,
     session: RpcSession,
     follow_subscription: str,
     at: BlockHash,
@@ -73,7 +73,7 @@ def call(
 
 @GROUP.session_method("chainHead_v1_storage")
 def storage(
-    _served: Served,
+    _context: RpcContext,
     session: RpcSession,
     follow_subscription: str,
     at: BlockHash,
@@ -88,7 +88,7 @@ def storage(
 
 
 @GROUP.session_method("chainHead_v1_continue")
-def continue_(_served: Served, session: RpcSession, follow_subscription: str, operation_id: str) -> None:
+def continue_(_context: RpcContext, session: RpcSession, follow_subscription: str, operation_id: str) -> None:
     """Go on with an operation that waits for that; one that has ended is no error."""
     found = _follow_of(session, follow_subscription)
     if found is None or not found.knows(operation_id):
@@ -100,7 +100,7 @@ def continue_(_served: Served, session: RpcSession, follow_subscription: str, op
 
 
 @GROUP.session_method("chainHead_v1_stopOperation")
-def stop_operation(_served: Served, session: RpcSession, follow_subscription: str, operation_id: str) -> None:
+def stop_operation(_context: RpcContext, session: RpcSession, follow_subscription: str, operation_id: str) -> None:
     """Cancel an operation; no error if it has ended."""
     found = _follow_of(session, follow_subscription)
     if found is not None:
@@ -109,7 +109,7 @@ def stop_operation(_served: Served, session: RpcSession, follow_subscription: st
 
 @GROUP.session_method("chainHead_v1_unpin")
 def unpin(
-    _served: Served, session: RpcSession, follow_subscription: str, hash_or_hashes: list[BlockHash] | BlockHash
+    _context: RpcContext, session: RpcSession, follow_subscription: str, hash_or_hashes: list[BlockHash] | BlockHash
 ) -> None:
     """Unpin blocks, all or none of them."""
     hashes = hash_or_hashes if isinstance(hash_or_hashes, list) else [hash_or_hashes]

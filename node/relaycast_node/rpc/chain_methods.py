@@ -2,11 +2,11 @@
 
 import msgspec
 
+from relaycast_node.rpc.context import HeadFeed, RpcContext
 from relaycast_node.rpc.header_json import header_json, hexed, hexed_or_null
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import BigNumber, BlockHash
 from relaycast_node.rpc.rpc_error import OTHER_CHAIN_ERROR, RpcError
-from relaycast_node.rpc.served import HeadFeed, Served
 from relaycast_node.rpc.session import Subscription
 from relaycast_xcm.primitives import U32_MAX
 
@@ -14,14 +14,14 @@ GROUP = MethodGroup()
 
 
 @GROUP.method("chain_getHeader")
-def get_header(served: Served, at: BlockHash | None = None) -> dict[str, object] | None:
-    block = served.chain.best if at is None else served.chain.block(at)
+def get_header(context: RpcContext, at: BlockHash | None = None) -> dict[str, object] | None:
+    block = context.chain.best if at is None else context.chain.block(at)
     return None if block is None else header_json(block.header)
 
 
 @GROUP.method("chain_getBlock")
-def get_block(served: Served, at: BlockHash | None = None) -> dict[str, object] | None:
-    block = served.chain.best if at is None else served.chain.block(at)
+def get_block(context: RpcContext, at: BlockHash | None = None) -> dict[str, object] | None:
+    block = context.chain.best if at is None else context.chain.block(at)
     if block is None:
         return None
     body = {"header": header_json(block.header), "extrinsics": [hexed(it) for it in block.extrinsics]}
@@ -29,17 +29,19 @@ def get_block(served: Served, at: BlockHash | None = None) -> dict[str, object] 
 
 
 @GROUP.method("chain_getBlockHash", "chain_getHead")
-def get_block_hash(served: Served, number: list[BigNumber] | BigNumber | None = None) -> str | list[str | None] | None:
+def get_block_hash(
+    context: RpcContext, number: list[BigNumber] | BigNumber | None = None
+) -> str | list[str | None] | None:
     if number is None:
-        return hexed(served.chain.best.hash)
+        return hexed(context.chain.best.hash)
     if isinstance(number, list):
-        return [_hash_of(served, it) for it in number]
-    return _hash_of(served, number)
+        return [_hash_of(context, it) for it in number]
+    return _hash_of(context, number)
 
 
 @GROUP.method("chain_getFinalizedHead", "chain_getFinalisedHead")
-def get_finalized_head(served: Served) -> str:
-    return hexed(served.chain.finalized.hash)
+def get_finalized_head(context: RpcContext) -> str:
+    return hexed(context.chain.finalized.hash)
 
 
 @GROUP.subscription(
@@ -49,13 +51,13 @@ def get_finalized_head(served: Served) -> str:
     notification="chain_newHead",
     unsubscribe=("chain_unsubscribeNewHeads", "chain_unsubscribeNewHead", "unsubscribe_newHead"),
 )
-def subscribe_new_heads(served: Served, subscription: Subscription) -> None:
-    _follow(served.best_heads, subscription, header_json(served.chain.best.header))
+def subscribe_new_heads(context: RpcContext, subscription: Subscription) -> None:
+    _follow(context.best_heads, subscription, header_json(context.chain.best.header))
 
 
 @GROUP.subscription("chain_subscribeAllHeads", notification="chain_allHead", unsubscribe=("chain_unsubscribeAllHeads",))
-def subscribe_all_heads(served: Served, subscription: Subscription) -> None:
-    _follow(served.imported_heads, subscription, header_json(served.chain.best.header))
+def subscribe_all_heads(context: RpcContext, subscription: Subscription) -> None:
+    _follow(context.imported_heads, subscription, header_json(context.chain.best.header))
 
 
 @GROUP.subscription(
@@ -64,8 +66,8 @@ def subscribe_all_heads(served: Served, subscription: Subscription) -> None:
     notification="chain_finalizedHead",
     unsubscribe=("chain_unsubscribeFinalizedHeads", "chain_unsubscribeFinalisedHeads"),
 )
-def subscribe_finalized_heads(served: Served, subscription: Subscription) -> None:
-    _follow(served.finalized_heads, subscription, header_json(served.chain.finalized.header))
+def subscribe_finalized_heads(context: RpcContext, subscription: Subscription) -> None:
+    _follow(context.finalized_heads, subscription, header_json(context.chain.finalized.header))
 
 
 def _follow(feed: HeadFeed, subscription: Subscription, now: dict[str, object]) -> None:
@@ -73,7 +75,7 @@ def _follow(feed: HeadFeed, subscription: Subscription, now: dict[str, object]) 
     feed.join(subscription)
 
 
-def _hash_of(served: Served, number: int) -> str | None:
+def _hash_of(context: RpcContext, number: int) -> str | None:
     if number > U32_MAX:
         raise RpcError(OTHER_CHAIN_ERROR, f"`{number}` > u32::MAX, the max block number is u32.")
-    return hexed_or_null(served.chain.hash_of(number))
+    return hexed_or_null(context.chain.hash_of(number))

@@ -9,11 +9,11 @@ from typing import Any
 from relaycast_ledger.proof_picture import PicturedNode, PicturedTrie
 from relaycast_node.block_time import block_time_of, block_time_text
 from relaycast_node.rpc.author_methods import submitted
+from relaycast_node.rpc.context import RpcContext
 from relaycast_node.rpc.header_json import hexed, hexed_or_null
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import U32, AnyJson, BlockHash, HexBytes, Misfit, ensure_known, reader_of
 from relaycast_node.rpc.rpc_error import INVALID_PARAMS, RpcError, client_error, invalid_params
-from relaycast_node.rpc.served import Served
 from relaycast_node.rpc.session import ClientLeft, RpcSession
 from relaycast_pallets.broadcaster.storage import derive_child_info
 from relaycast_trie import CHILD_STORAGE_PREFIX, blake2_256
@@ -31,7 +31,7 @@ _hex = reader_of(HexBytes)
 
 @GROUP.session_method("dev_newBlock")
 async def new_block(
-    served: Served, session: RpcSession, count: AnyJson = 1, calls: list[HexBytes] | None = None
+    context: RpcContext, session: RpcSession, count: AnyJson = 1, calls: list[HexBytes] | None = None
 ) -> str:
     """Put ``calls`` (extrinsics) into the pool, build blocks, and return the hash of this chain's best block then.
 
@@ -45,45 +45,45 @@ async def new_block(
         wanted = 1 if count is None else count
     number = _count(wanted)
     for call in calls or []:
-        submitted(served, call)
+        submitted(context, call)
         await session.rest()
     for index in range(number):
         if index and session.has_left():
             raise ClientLeft
-        await served.live.build()
-    return hexed(served.chain.best.hash)
+        await context.clock.build()
+    return hexed(context.chain.best.hash)
 
 
 @GROUP.method("dev_setBlockTime")
-def set_block_time(served: Served, block_time: AnyJson) -> str:
+def set_block_time(context: RpcContext, block_time: AnyJson) -> str:
     """Set the pace of the clock and return it as text; a number is milliseconds."""
     try:
         text = f"{block_time}ms" if type(block_time) is int else block_time
-        served.live.block_time = block_time_of(text if isinstance(text, str) else "")
+        context.clock.block_time = block_time_of(text if isinstance(text, str) else "")
     except ValueError as error:
         raise invalid_params("blockTime", block_time, str(error)) from None
-    return block_time_text(served.live.block_time)
+    return block_time_text(context.clock.block_time)
 
 
 @GROUP.method("dev_publish")
-def publish(served: Served, publisher: U32, key: str, value: HexBytes, ttl: U32 = 0) -> dict[str, object]:
+def publish(context: RpcContext, publisher: U32, key: str, value: HexBytes, ttl: U32 = 0) -> dict[str, object]:
     """Let a parachain send ``Publish`` with its next block; a ``key`` is 0x and 64 digits, or a name that is hashed."""
-    chains = served.live.chains
+    chains = context.clock.chains
     if ParaId(publisher) not in chains.parachains:
         raise invalid_params("publisher", publisher, _one_of(map(int, chains.parachains)))
     published = _key_of(key)
     try:
-        served.live.publish(publisher, published, value, ttl=ttl)
+        context.clock.publish(publisher, published, value, ttl=ttl)
     except ValueError as error:
         raise invalid_params("value", hexed(value), str(error)) from None
     return {"publisher": publisher, "key": hexed(published), "valueBytes": len(value), "ttl": ttl}
 
 
 @GROUP.method("dev_publishers")
-def publishers(served: Served) -> list[dict[str, object]]:
+def publishers(context: RpcContext) -> list[dict[str, object]]:
     """Return who has published or may publish, as of the newest relay block, with the root of its child trie."""
-    relay = served.live.chains.relay_chain
-    storage, state = relay.broadcaster.storage, served.live.relay.state_at(served.live.relay.best.hash)
+    relay = context.clock.chains.relay_chain
+    storage, state = relay.broadcaster.storage, context.clock.relay.state_at(context.clock.relay.best.hash)
     registered = dict(storage.registered_publishers.items())
     known = sorted({*registered, *(para_id for para_id, _ in storage.publisher_exists.items())})
     rows: list[dict[str, object]] = []
@@ -105,14 +105,14 @@ def publishers(served: Served) -> list[dict[str, object]]:
 
 
 @GROUP.method("dev_readers")
-def readers(served: Served) -> list[dict[str, object]]:
+def readers(context: RpcContext) -> list[dict[str, object]]:
     """Return who subscribes to what, and the proof of its newest block."""
     rows: list[dict[str, object]] = []
-    for para_id, parachain in served.live.chains.parachains.items():
+    for para_id, parachain in context.clock.chains.parachains.items():
         subscriptions, _ = parachain.subscriber.handler.subscriptions()
         if not subscriptions:
             continue
-        last = served.proofs.last(para_id)
+        last = context.proofs.last(para_id)
         rows.append(
             {
                 "paraId": int(para_id),
@@ -130,22 +130,22 @@ def readers(served: Served) -> list[dict[str, object]]:
 
 
 @GROUP.method("dev_proof")
-def proof(served: Served, at: BlockHash | None = None, para_id: U32 | None = None) -> dict[str, object]:
+def proof(context: RpcContext, at: BlockHash | None = None, para_id: U32 | None = None) -> dict[str, object]:
     """Return the relay proof in a parachain block, as collected and as pruned, and what each node is there for."""
-    chain = served.chain
+    chain = context.chain
     if para_id is not None or chain.para_id is None:
-        found = None if para_id is None else served.live.parachains.get(para_id)
+        found = None if para_id is None else context.clock.parachains.get(para_id)
         if found is None:
-            raise invalid_params("paraId", para_id, _one_of(served.live.parachains))
+            raise invalid_params("paraId", para_id, _one_of(context.clock.parachains))
         chain = found
     assert chain.para_id is not None
     block = chain.best if at is None else chain.block(at)
     if block is None:
         raise invalid_params("at", None if at is None else hexed(at), f"a block of parachain {chain.para_id}")
     number = block.header.number
-    taken = served.proofs.proof_of(chain.para_id, number)
+    taken = context.proofs.proof_of(chain.para_id, number)
     if taken is None:
-        kept = served.proofs.numbers(chain.para_id)
+        kept = context.proofs.numbers(chain.para_id)
         raise client_error(f"no proof of block {number} is kept, only of {len(kept)} blocks from {kept.start} on")
     return {
         "paraId": int(taken.para_id),
@@ -162,7 +162,7 @@ def proof(served: Served, at: BlockHash | None = None, para_id: U32 | None = Non
 
 
 @GROUP.method("dev_setStorage")
-def set_storage(served: Served, values: AnyJson, child_storage_key: HexBytes | None = None) -> int:
+def set_storage(context: RpcContext, values: AnyJson, child_storage_key: HexBytes | None = None) -> int:
     """Write values into storage with the next block and return how many; ``null`` removes a key.
 
     ``values`` is a list of pairs ``[key, value]`` or an object. A child trie is named with its prefix.
@@ -177,7 +177,7 @@ def set_storage(served: Served, values: AnyJson, child_storage_key: HexBytes | N
             raise client_error("Invalid child storage key")
         name = child_storage_key.removeprefix(CHILD_STORAGE_PREFIX)
     try:
-        served.live.set_storage(served.chain.para_id, written, child=name)
+        context.clock.set_storage(context.chain.para_id, written, child=name)
     except ValueError as error:
         raise RpcError(INVALID_PARAMS, "Invalid params", f"values: {error}") from None
     return len(written)

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from relaycast_node.chain.exceptions import CannotGoBack, UnknownBlock
+from relaycast_node.rpc.context import RpcContext
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import AnyJson, BlockHash, Misfit, reader_of
 from relaycast_node.rpc.rpc_error import TOO_BIG_RESPONSE, client_error, invalid_params, over_limit, unknown_block
-from relaycast_node.rpc.served import Served
 from relaycast_node.rpc.session import RpcSession
 from relaycast_node.rpc.state_methods import MOST_LISTED_BYTES, opening
 from relaycast_node.rpc.storage_queries import OpenState, pairs_in_steps
@@ -30,44 +30,44 @@ T = TypeVar("T")
 
 
 @GROUP.method("dev_setHead")
-def set_head(served: Served, hash_or_number: AnyJson) -> str:
+def set_head(context: RpcContext, hash_or_number: AnyJson) -> str:
     """Make a kept block the best one and return its hash; the next block is built on it.
 
     All chains go back to where they stood then. Transactions of blocks that leave the best branch return to the pool.
     """
-    block_hash = _wanted(served, hash_or_number)
-    return hexed(_allowed(lambda: served.live.set_head(served.chain, block_hash)).hash)
+    block_hash = _wanted(context, hash_or_number)
+    return hexed(_allowed(lambda: context.clock.set_head(context.chain, block_hash)).hash)
 
 
 @GROUP.method("dev_snapshot")
-def snapshot(served: Served) -> str:
+def snapshot(context: RpcContext) -> str:
     """Remember where all chains stand, with their pools, and return the id of this snapshot."""
-    return hex(_allowed(served.live.snapshot))
+    return hex(_allowed(context.clock.snapshot))
 
 
 @GROUP.method("dev_revert")
-def revert(served: Served, snapshot_id: AnyJson) -> bool:
+def revert(context: RpcContext, snapshot_id: AnyJson) -> bool:
     """Return to a snapshot, below finalized blocks too; it and all later ones are gone then."""
     number = _snapshot_number(snapshot_id)
-    if number not in served.live.snapshots:
-        known = ", ".join(map(hex, served.live.snapshots)) or "there is none"
+    if number not in context.clock.snapshots:
+        known = ", ".join(map(hex, context.clock.snapshots)) or "there is none"
         raise invalid_params("id", snapshot_id, f"{EXPECTED_SNAPSHOT}: {known}")
-    _allowed(lambda: served.live.revert(number))
+    _allowed(lambda: context.clock.revert(number))
     return True
 
 
 @GROUP.method("dev_timeTravel")
-def time_travel(served: Served, date: AnyJson) -> int:
+def time_travel(context: RpcContext, date: AnyJson) -> int:
     """Set the time of the relay chain's next block and return it in milliseconds since 1970; later blocks follow it."""
     milliseconds = _milliseconds(date)
-    _allowed(lambda: served.live.travel(milliseconds))
+    _allowed(lambda: context.clock.travel(milliseconds))
     return milliseconds
 
 
 @GROUP.session_method("dev_dumpState")
-async def dump_state(served: Served, session: RpcSession, at: BlockHash | None = None) -> dict[str, object]:
+async def dump_state(context: RpcContext, session: RpcSession, at: BlockHash | None = None) -> dict[str, object]:
     """Return all keys and values after a block, as the ``genesis`` of a raw chain spec has them."""
-    open_state, room = opening(served, at), MOST_LISTED_BYTES
+    open_state, room = opening(context, at), MOST_LISTED_BYTES
     top, children = dict[str, str](), dict[str, dict[str, str]]()
     names = [key.removeprefix(CHILD_STORAGE_PREFIX) for key in open_state().keys(CHILD_STORAGE_PREFIX)]
     for name in (None, *names):
@@ -79,7 +79,7 @@ async def dump_state(served: Served, session: RpcSession, at: BlockHash | None =
             room -= len(key) + len(value)
             if room < 0:
                 raise over_limit(TOO_BIG_RESPONSE, "Response is too big", 2 * MOST_LISTED_BYTES)
-    return {"name": served.chain.name, "genesis": {"raw": {"top": top, "childrenDefault": children}}}
+    return {"name": context.chain.name, "genesis": {"raw": {"top": top, "childrenDefault": children}}}
 
 
 def _trie(open_state: OpenState, name: bytes | None) -> OpenState:
@@ -95,8 +95,8 @@ def _allowed(move: Callable[[], T]) -> T:
         raise client_error(str(refusal)) from None
 
 
-def _wanted(served: Served, given: AnyJson) -> bytes:
-    chain = served.chain
+def _wanted(context: RpcContext, given: AnyJson) -> bytes:
+    chain = context.chain
     if type(given) is not int:
         try:
             block_hash: bytes = _hash(given)

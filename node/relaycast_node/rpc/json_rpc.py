@@ -80,11 +80,11 @@ _batches = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class JsonRpc:
-    """Answers the messages of clients with the methods of ``table`` about what is ``served``."""
+    """Answers the messages of clients with the methods of ``table``; each gets ``context``."""
 
-    def __init__(self, table: MethodTable, served: object) -> None:
+    def __init__(self, table: MethodTable, context: object) -> None:
         self.table = table
-        self.served = served
+        self.context = context
 
     async def receive(self, message: bytes | str, session: RpcSession) -> None:
         """Answer a message into the session's outbox; waits while it is full, and lets other clients run."""
@@ -166,12 +166,12 @@ class JsonRpc:
             return session.end(first, method.notification)
         found = arguments(method.expected, request.params)
         if method.takes_session:
-            return method.call(self.served, session, *found)
+            return method.call(self.context, session, *found)
         if not method.notification:
-            return method.call(self.served, *found)
+            return method.call(self.context, *found)
         subscription = session.open(method.notification)
         try:
-            method.call(self.served, subscription, *found)
+            method.call(self.context, subscription, *found)
         except BaseException:
             session.end(subscription.id, method.notification)
             raise

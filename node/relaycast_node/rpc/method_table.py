@@ -1,6 +1,6 @@
 """The method table: functions by the names that clients call, aliases among them.
 
-A module of a group makes one ``MethodGroup`` and registers its functions. A method's function takes what is served and
+A module of a group makes one ``MethodGroup`` and registers its functions. A method's function takes the context and
 the parameters, a subscription's function the subscription before these, and a session's method the session.
 """
 

@@ -18,11 +18,11 @@ from relaycast_node.rpc import (
     system_methods,
     transaction_methods,
 )
-from relaycast_node.rpc.faces import ChainFace, LiveFace
+from relaycast_node.rpc.chain_protocols import ChainFace, ClockFace
+from relaycast_node.rpc.context import RpcContext
 from relaycast_node.rpc.json_rpc import JsonRpc
 from relaycast_node.rpc.method_table import MethodTable
-from relaycast_node.rpc.proof_book import ProofBook
-from relaycast_node.rpc.served import Served
+from relaycast_node.rpc.proof_tracker import ProofTracker
 
 LEGACY = (
     system_methods.GROUP,
@@ -41,29 +41,29 @@ NEW = (
 """The interface that succeeds the legacy methods (JSON-RPC interface specification)."""
 
 DIALECTS = {"all": (*LEGACY, *NEW), "legacy": LEGACY, "new": NEW}
-"""Which methods are served, beside ``dev_*`` and ``rpc_methods``."""
+"""Which methods are context, beside ``dev_*`` and ``rpc_methods``."""
 
 
 class NodeFace:
-    """Every chain of ``live``; ``relay`` answers for the relay chain, ``parachain`` for one of the others."""
+    """Every chain of ``clock``; ``relay`` answers for the relay chain, ``parachain`` for one of the others."""
 
-    def __init__(self, live: LiveFace, *, version: str, dialect: str = "all") -> None:
-        self.live = live
+    def __init__(self, clock: ClockFace, *, version: str, dialect: str = "all") -> None:
+        self.clock = clock
         self.table = MethodTable((*DIALECTS[dialect], dev_methods.GROUP, fork_methods.GROUP, rpc_methods.GROUP))
-        self.proofs = ProofBook(live.chains)
-        live.facts.connect(self.proofs.on_fact)
+        self.proofs = ProofTracker(clock.chains)
+        clock.facts.connect(self.proofs.on_fact)
         self._version = version
-        self.relay = self._serving(live.relay)
+        self.relay = self._serving(clock.relay)
         self._parachains: dict[int, JsonRpc] = {}
 
     def parachain(self, para_id: int) -> JsonRpc | None:
         """Return what answers for a parachain, ``None`` where there is no such chain."""
         known = self._parachains.get(para_id)
-        chain = self.live.parachains.get(para_id)
+        chain = self.clock.parachains.get(para_id)
         if known is None and chain is not None:
             known = self._parachains[para_id] = self._serving(chain)
         return known
 
     def _serving(self, chain: ChainFace) -> JsonRpc:
-        served = Served(chain, self.live, self.proofs, self.table.names, version=self._version)
-        return JsonRpc(self.table, served)
+        context = RpcContext(chain, self.clock, self.proofs, self.table.names, version=self._version)
+        return JsonRpc(self.table, context)

@@ -1,11 +1,11 @@
 """``rpc_methods``: the methods that are there."""
 
+from relaycast_node.rpc.context import RpcContext
 from relaycast_node.rpc.method_table import MethodGroup
-from relaycast_node.rpc.served import Served
 
 GROUP = MethodGroup()
 
 
 @GROUP.method("rpc_methods")
-def methods(served: Served) -> dict[str, list[str]]:
-    return {"methods": served.method_names}
+def methods(context: RpcContext) -> dict[str, list[str]]:
+    return {"methods": context.method_names}

@@ -6,7 +6,8 @@ from itertools import islice
 import msgspec
 
 from relaycast_node.chain.code import CODE
-from relaycast_node.rpc.faces import BlockFace, Changes
+from relaycast_node.rpc.chain_protocols import BlockFace, Changes
+from relaycast_node.rpc.context import RpcContext
 from relaycast_node.rpc.header_json import hexed, hexed_or_null
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import U32, BlockHash, HexBytes
@@ -19,7 +20,6 @@ from relaycast_node.rpc.rpc_error import (
     over_limit,
     state_discarded,
 )
-from relaycast_node.rpc.served import Served
 from relaycast_node.rpc.session import RpcSession, Subscription
 from relaycast_node.rpc.storage_queries import OpenState, pairs_in_steps, parts_of, values_in_steps
 from relaycast_pallets.frame.state import StateDiscarded
@@ -40,22 +40,22 @@ Pair = tuple[str, str | None]
 
 
 @GROUP.method("state_getStorage", "state_getStorageAt")
-def get_storage(served: Served, key: HexBytes, at: BlockHash | None = None) -> str | None:
-    return hexed_or_null(served.state(at).get(key))
+def get_storage(context: RpcContext, key: HexBytes, at: BlockHash | None = None) -> str | None:
+    return hexed_or_null(context.state(at).get(key))
 
 
 @GROUP.method("state_getStorageHash", "state_getStorageHashAt")
-def get_storage_hash(served: Served, key: HexBytes, at: BlockHash | None = None) -> str | None:
-    value = served.state(at).get(key)
+def get_storage_hash(context: RpcContext, key: HexBytes, at: BlockHash | None = None) -> str | None:
+    value = context.state(at).get(key)
     return None if value is None else hexed(blake2_256(value))
 
 
 @GROUP.session_method("state_getStorageSize", "state_getStorageSizeAt")
 async def get_storage_size(
-    served: Served, session: RpcSession, key: HexBytes, at: BlockHash | None = None
+    context: RpcContext, session: RpcSession, key: HexBytes, at: BlockHash | None = None
 ) -> int | None:
     """Return the size of a value, or of all values under a prefix."""
-    open_state = opening(served, at)
+    open_state = opening(context, at)
     value = open_state().get(key)
     if value is not None:
         return len(value)
@@ -66,13 +66,15 @@ async def get_storage_size(
 
 
 @GROUP.session_method("state_getKeys")
-async def get_keys(served: Served, session: RpcSession, prefix: HexBytes, at: BlockHash | None = None) -> list[str]:
-    return await listed_keys(session.in_turns(pairs_in_steps(opening(served, at), prefix)))
+async def get_keys(
+    context: RpcContext, session: RpcSession, prefix: HexBytes, at: BlockHash | None = None
+) -> list[str]:
+    return await listed_keys(session.in_turns(pairs_in_steps(opening(context, at), prefix)))
 
 
 @GROUP.method("state_getKeysPaged", "state_getKeysPagedAt")
 def get_keys_paged(
-    served: Served,
+    context: RpcContext,
     prefix: HexBytes | None = None,
     count: U32 = MOST_PAGED_KEYS,
     start_key: HexBytes | None = None,
@@ -80,52 +82,54 @@ def get_keys_paged(
 ) -> list[str]:
     if count > MOST_PAGED_KEYS:
         raise RpcError(INVALID_COUNT, f"count exceeds maximum value. value: {count}, max: {MOST_PAGED_KEYS}")
-    keys = served.state(at).keys(prefix or b"", after=start_key or None)
+    keys = context.state(at).keys(prefix or b"", after=start_key or None)
     return [hexed(key) for key in islice(keys, count)]
 
 
 @GROUP.session_method("state_getPairs")
-async def get_pairs(served: Served, session: RpcSession, prefix: HexBytes, at: BlockHash | None = None) -> list[Pair]:
-    return await listed_pairs(session.in_turns(pairs_in_steps(opening(served, at), prefix)))
+async def get_pairs(
+    context: RpcContext, session: RpcSession, prefix: HexBytes, at: BlockHash | None = None
+) -> list[Pair]:
+    return await listed_pairs(session.in_turns(pairs_in_steps(opening(context, at), prefix)))
 
 
 @GROUP.method("state_getMetadata")
-def get_metadata(served: Served, at: BlockHash | None = None) -> str:
+def get_metadata(context: RpcContext, at: BlockHash | None = None) -> str:
     """Return the metadata in the version that a node gives. Clients get others with ``state_call``."""
-    return served.metadata_text(at)
+    return context.metadata_text(at)
 
 
 @GROUP.method("state_getRuntimeVersion", "chain_getRuntimeVersion")
-def get_runtime_version(served: Served, at: BlockHash | None = None) -> dict[str, object]:
-    return served.version(at)
+def get_runtime_version(context: RpcContext, at: BlockHash | None = None) -> dict[str, object]:
+    return context.version(at)
 
 
 @GROUP.method("state_call", "state_callAt")
-def call(served: Served, method: str, data: HexBytes, at: BlockHash | None = None) -> str:
-    return hexed(served.call(method, data, at))
+def call(context: RpcContext, method: str, data: HexBytes, at: BlockHash | None = None) -> str:
+    return hexed(context.call(method, data, at))
 
 
 @GROUP.session_method("state_getReadProof")
 async def get_read_proof(
-    served: Served, session: RpcSession, keys: list[HexBytes], at: BlockHash | None = None
+    context: RpcContext, session: RpcSession, keys: list[HexBytes], at: BlockHash | None = None
 ) -> dict[str, object]:
-    block = served.block(at)
-    return await read_proof(session, block, keys, lambda part: served.chain.prove(block.hash, part))
+    block = context.block(at)
+    return await read_proof(session, block, keys, lambda part: context.chain.prove(block.hash, part))
 
 
 @GROUP.session_method("state_queryStorageAt")
 async def query_storage_at(
-    served: Served, session: RpcSession, keys: list[HexBytes], at: BlockHash | None = None
+    context: RpcContext, session: RpcSession, keys: list[HexBytes], at: BlockHash | None = None
 ) -> list[dict[str, object]]:
-    block = served.block(at)
+    block = context.block(at)
     wanted = list(dict.fromkeys(keys))
-    pairs = await listed_pairs(session.in_turns(values_in_steps(opening(served, block.hash), wanted)))
+    pairs = await listed_pairs(session.in_turns(values_in_steps(opening(context, block.hash), wanted)))
     return [_change_set(block, pairs)] if pairs else []
 
 
 @GROUP.session_method("state_queryStorage")
 async def query_storage(
-    served: Served,
+    context: RpcContext,
     session: RpcSession,
     keys: list[HexBytes],
     from_block: BlockHash,
@@ -133,8 +137,8 @@ async def query_storage(
 ) -> list[dict[str, object]]:
     """Return what the keys held in the first block, then what changed in each block up to the last."""
     wanted = _places(keys)
-    blocks = await _range(served, session, from_block, to_block, keys=len(wanted))
-    at_first = session.in_turns(values_in_steps(opening(served, blocks[0].hash), list(wanted)))
+    blocks = await _range(context, session, from_block, to_block, keys=len(wanted))
+    at_first = session.in_turns(values_in_steps(opening(context, blocks[0].hash), list(wanted)))
     last = {key: value async for key, value in at_first}
     sets, room = list[dict[str, object]](), MOST_LISTED_BYTES
     for block in blocks:
@@ -152,11 +156,11 @@ async def query_storage(
 
 
 @GROUP.subscription("state_subscribeStorage", notification="state_storage", unsubscribe=("state_unsubscribeStorage",))
-def subscribe_storage(served: Served, subscription: Subscription, keys: list[HexBytes] | None = None) -> None:
+def subscribe_storage(context: RpcContext, subscription: Subscription, keys: list[HexBytes] | None = None) -> None:
     """Send what the keys hold now, then what blocks change of them; without ``keys`` everything that changes."""
     wanted = None if keys is None else _places(keys)
     if wanted:
-        state, best = served.state(None), served.chain.best
+        state, best = context.state(None), context.chain.best
         subscription.send(msgspec.json.encode(_change_set(best, _in_hex((key, state.get(key)) for key in wanted))))
 
     def hear(block: BlockFace, changes: Changes) -> None:
@@ -164,7 +168,7 @@ def subscribe_storage(served: Served, subscription: Subscription, keys: list[Hex
         if found:
             subscription.send(msgspec.json.encode(_change_set(block, _in_hex(found))))
 
-    subscription.on_close(served.follow_best(hear))
+    subscription.on_close(context.follow_best(hear))
 
 
 @GROUP.subscription(
@@ -173,24 +177,24 @@ def subscribe_storage(served: Served, subscription: Subscription, keys: list[Hex
     notification="state_runtimeVersion",
     unsubscribe=("state_unsubscribeRuntimeVersion", "chain_unsubscribeRuntimeVersion"),
 )
-def subscribe_runtime_version(served: Served, subscription: Subscription) -> None:
+def subscribe_runtime_version(context: RpcContext, subscription: Subscription) -> None:
     """Send the version of the chain's code, and each other one that a block brings."""
-    sent = served.version(None)
+    sent = context.version(None)
     subscription.send(msgspec.json.encode(sent))
 
     def hear(block: BlockFace, changes: Changes) -> None:
         nonlocal sent
-        if CODE in changes and (found := served.version(block.hash)) != sent:
+        if CODE in changes and (found := context.version(block.hash)) != sent:
             sent = found
             subscription.send(msgspec.json.encode(sent))
 
-    subscription.on_close(served.follow_best(hear))
+    subscription.on_close(context.follow_best(hear))
 
 
-def opening(served: Served, at: bytes | None) -> OpenState:
+def opening(context: RpcContext, at: bytes | None) -> OpenState:
     """Return a function that opens a block's state, that of the current best block for ``None``."""
-    block_hash = served.block(at).hash
-    return lambda: served.state(block_hash)
+    block_hash = context.block(at).hash
+    return lambda: context.state(block_hash)
 
 
 async def read_proof(
@@ -264,10 +268,10 @@ def _change_set(block: BlockFace, changes: Sequence[Pair]) -> dict[str, object]:
 
 
 async def _range(
-    served: Served, session: RpcSession, first: bytes, last: bytes | None, *, keys: int
+    context: RpcContext, session: RpcSession, first: bytes, last: bytes | None, *, keys: int
 ) -> list[BlockFace]:
     """Return the blocks ``first`` to ``last``, by parents; ``RpcError`` for too many blocks times ``keys``."""
-    chain = served.chain
+    chain = context.chain
     end = chain.best if last is None else chain.block(last)
     start = chain.block(first)
     if start is None or end is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from relaycast_node.rpc.faces import ChainFace, StateFace
+from relaycast_node.rpc.chain_protocols import ChainFace, StateFace
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.parameters import HexBytes, Misfit, ensure_known, reader_of
 from relaycast_node.rpc.rpc_error import invalid_params

@@ -8,11 +8,11 @@ from relaycast_node.extrinsic.extrinsic import extrinsic_hash
 from relaycast_node.extrinsic.pool_errors import PoolError
 from relaycast_node.extrinsic.watchers import StatusKind, TransactionStatus
 from relaycast_node.rpc.author_methods import submitted
+from relaycast_node.rpc.context import RpcContext
 from relaycast_node.rpc.header_json import hexed
 from relaycast_node.rpc.method_table import MethodGroup
 from relaycast_node.rpc.parameters import HexBytes
 from relaycast_node.rpc.rpc_error import RpcError, invalid_params
-from relaycast_node.rpc.served import Served
 from relaycast_node.rpc.session import RpcSession, Subscription
 from relaycast_trie import CodecError
 
@@ -25,12 +25,12 @@ MOST_BROADCASTS = 16
 class Broadcast:
     """A transaction that is offered to the pool after each block until it is accepted or the client stops it."""
 
-    def __init__(self, served: Served, transaction: bytes) -> None:
-        self._served = served
+    def __init__(self, context: RpcContext, transaction: bytes) -> None:
+        self._context = context
         self._transaction = transaction
         self._disconnect: Callable[[], None] | None = None
         if not self._is_taken():
-            self._disconnect = served.follow_best(lambda _, __: self._try_again())
+            self._disconnect = context.follow_best(lambda _, __: self._try_again())
 
     def stop(self) -> None:
         """Stop offering it."""
@@ -45,7 +45,7 @@ class Broadcast:
     def _is_taken(self) -> bool:
         """Offer it; an undecodable transaction counts as taken, because offering it again is useless."""
         try:
-            self._served.chain.submit(self._transaction)
+            self._context.chain.submit(self._transaction)
         except PoolError:
             return False
         except CodecError:
@@ -54,17 +54,17 @@ class Broadcast:
 
 
 @GROUP.session_method("transaction_v1_broadcast")
-def broadcast(served: Served, session: RpcSession, transaction: HexBytes) -> str | None:
+def broadcast(context: RpcContext, session: RpcSession, transaction: HexBytes) -> str | None:
     """Offer a transaction to the pool until it is accepted; ``null`` if the client has too many under way."""
     count = sum(isinstance(it, Broadcast) for it in session.kept.values())
     if count >= MOST_BROADCASTS:
         return None
-    made = Broadcast(served, transaction)
+    made = Broadcast(context, transaction)
     return session.keep(made, made.stop)
 
 
 @GROUP.session_method("transaction_v1_stop")
-def stop(_served: Served, session: RpcSession, operation_id: str) -> None:
+def stop(_context: RpcContext, session: RpcSession, operation_id: str) -> None:
     """End a broadcast."""
     found = session.kept.get(operation_id)
     if not isinstance(found, Broadcast):
@@ -78,7 +78,7 @@ def stop(_served: Served, session: RpcSession, operation_id: str) -> None:
     notification="transactionWatch_v1_watchEvent",
     unsubscribe=("transactionWatch_v1_unwatch",),
 )
-def submit_and_watch(served: Served, subscription: Subscription, transaction: HexBytes) -> None:
+def submit_and_watch(context: RpcContext, subscription: Subscription, transaction: HexBytes) -> None:
     """Submit a transaction and tell what becomes of it, up to the first of ``LAST_EVENTS``."""
 
     def tell(event: dict[str, object]) -> None:
@@ -91,9 +91,9 @@ def submit_and_watch(served: Served, subscription: Subscription, transaction: He
         if event is not None:
             tell(event)
 
-    subscription.on_close(served.chain.pool.watch(extrinsic_hash(transaction), hear))
+    subscription.on_close(context.chain.pool.watch(extrinsic_hash(transaction), hear))
     try:
-        submitted(served, transaction)
+        submitted(context, transaction)
     except RpcError as error:
         why = error.message if error.data is None else f"{error.message}: {error.data}"
         tell({"event": "invalid", "error": why})

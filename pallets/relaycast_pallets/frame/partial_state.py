@@ -8,9 +8,9 @@ chosen: arrays take whole contents.
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from relaycast_pallets.frame.state import NO_CHANGES, History, KnownDump, State, StateDump, TrieDump
+from relaycast_pallets.frame.state import History, KnownDump, State, StateDump, TrieDump
 from relaycast_pallets.frame.storage import OverlayStorage, UndoLog, Values
-from relaycast_pallets.frame.tries import NO_KEYS, EngineChoice, Inline, Keys, Name, PlainTries
+from relaycast_pallets.frame.tries import EngineChoice, Inline, Name, PlainTries
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
 from relaycast_trie.engine import Engine, check_engine
 from relaycast_trie.exceptions import MissingNode, RootMismatch
@@ -19,7 +19,6 @@ from relaycast_trie.nibbles import from_nibbles, to_nibbles
 from relaycast_trie.node_codec import StateVersion
 from relaycast_trie.plain.memory_db import MemoryDB
 from relaycast_trie.plain.partial_trie import NO_GAPS, Gaps, PartialTrie, StateWitness, explore
-from relaycast_trie.plain.trie_db import NodeRecorder
 from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_xcm.checkpoint import CheckpointRefused, refusing
 
@@ -150,21 +149,6 @@ class PartialState(State):
             storage = self._children[child_info] = PartialStorage(self._undo)
         return storage
 
-    def commit(
-        self,
-        *,
-        changes: Mapping[Name, Values] = NO_CHANGES,
-        reads: Keys = NO_KEYS,
-        seeks: Keys = NO_KEYS,
-        tried: Collection[Mapping[Name, Values]] = (),
-        recorder: NodeRecorder | None = None,
-    ) -> bytes:
-        """Seal, see ``State.commit``; raises ``MissingNode`` where a child trie cannot go, with nothing sealed."""
-        emptied = [info for info, storage in self._children.items() if storage.unsealed and not storage]
-        entries = [info.prefixed_storage_key() for info in emptied]
-        self.top.ensure_removable([entry for entry in entries if entry in self.top.values])
-        return super().commit(changes=changes, reads=reads, seeks=seeks, tried=tried, recorder=recorder)
-
     def prove_child_read(self, root: bytes, child_info: ChildInfo, keys: Iterable[bytes]) -> StorageProof:
         """Prove ``keys`` of a child trie; raises ``StateDiscarded`` and ``MissingNode``."""
         try:
@@ -180,6 +164,14 @@ class PartialState(State):
                 for name, values in changes.items()
             }
             super().write(part)
+
+    def _write_to_seal(self, changes: Mapping[Name, Values]) -> None:
+        """Write all ``changes`` or none; raises ``MissingNode``, also where an emptied child trie cannot go."""
+        with self.transaction():
+            self.write(changes)
+            emptied = [info for info, storage in self._children.items() if storage.unsealed and not storage]
+            entries = [info.prefixed_storage_key() for info in emptied]
+            self.top.ensure_removable([entry for entry in entries if entry in self.top.values])
 
     def _dump_tries(self) -> tuple[list[TrieDump[bytes]], KnownDump]:
         assert isinstance(self._tries, PlainTries)

@@ -414,15 +414,15 @@ class State:
         """
         if self._undo.frame is not None:
             raise ValueError("a state cannot be sealed inside a transaction")
-        asked: WitnessRequest | None = None
+        request: WitnessRequest | None = None
         if recorder is not None:
             removed = {name: [key for key, value in held.items() if value is None] for name, held in changes.items()}
             lost = [them for them in tried if them != changes]
             self.record(recorder, reads={**reads, None: ()}, seeks={**seeks, None: ()}, tried=lost)
             self.record(recorder, seeks={name: keys for name, keys in removed.items() if name is not None})
             looked = {*seeks.get(None, ()), *removed.get(None, ())}
-            asked = WitnessRequest(recorder, reads.get(None, ()), looked)
-        self.write(changes)
+            request = WitnessRequest(recorder, reads.get(None, ()), looked)
+        self._write_to_seal(changes)
         changed = [info for info, storage in self._children.items() if storage.unsealed]
         sealed: dict[Name, tuple[Values, Values]] = {info: self._children[info].take_changes() for info in changed}
         if changed:
@@ -432,7 +432,7 @@ class State:
             self._write_child_root(info)
         if self.top.unsealed or recorder is not None:
             written, replaced = self.top.take_changes()
-            self._seal({None: written}, asked)
+            self._seal({None: written}, request)
             sealed[None] = written, without_child_roots(replaced, changed)
         self._history.note(self.root, self.state_version, sealed)
         self._tries.close()
@@ -589,10 +589,10 @@ class State:
         for info in {*self._children, *children}:
             self.child(info).replace_all(children.get(info, {}))
 
-    def _seal(self, changes: Mapping[Name, Values], asked: WitnessRequest | None) -> None:
+    def _seal(self, changes: Mapping[Name, Values], request: WitnessRequest | None) -> None:
         keys = sum(map(len, changes.values()))
         self._choice.note(len(changes), keys, in_arrays=isinstance(self._tries, ArrayTries))
-        self._tries.seal(changes, asked)
+        self._tries.seal(changes, request)
 
     def _move(self) -> None:
         """Go on in arrays instead of plain tries, or in plain tries instead of arrays."""
@@ -604,6 +604,9 @@ class State:
 
     def _count_keys(self) -> int:
         return sum(len(storage.values) for storage in self._storages().values())
+
+    def _write_to_seal(self, changes: Mapping[Name, Values]) -> None:
+        self.write(changes)
 
     def write(self, changes: Mapping[Name, Values]) -> None:
         """Write ``changes`` by trie; ``None`` removes."""

@@ -1,8 +1,7 @@
 """The keys and values of one trie, flat: every read is one dictionary lookup, every change is remembered.
 
-What changed since the last seal is known by key, with the values before; what changed inside a transaction is a undo
-that can be undone.
-The order of the keys is built when it is first asked for, and from then on put right whenever it is asked for.
+What changed since the last seal is known by key, with the values before; an ``UndoLog`` holds what a transaction
+overwrote. The order of the keys is built when it is first asked for, and put right whenever it is asked for again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +28,7 @@ class UndoLog:
 
 
 class OverlayStorage:
-    """One trie's keys and values. Storages of one state share a ``undo``.
+    """One trie's keys and values. Storages of one state share an ``undo`` log.
 
     ``reads`` gathers the keys that are read, while somebody puts a set there. ``watched_writes`` counts the writes
     under the prefix that is ``watched``: who keeps what it read there in another form learns when that is stale.

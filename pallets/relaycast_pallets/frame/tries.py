@@ -149,17 +149,17 @@ class PlainTries:
             self.db.emplace_all(hashes, _nodes(past.db, hashes))
             self.dropped.appendleft(dropped)
 
-    def seal(self, changes: Mapping[Name, Changes], asked: WitnessRequest | None = None) -> None:
-        """Write changes, no trie twice in a block; what is ``asked`` is asked of each of these tries."""
+    def seal(self, changes: Mapping[Name, Changes], request: WitnessRequest | None = None) -> None:
+        """Write changes, no trie twice in a block; the ``request`` is made of each of these tries."""
         for name, changed in changes.items():
             if name in self.roots:
-                self.roots[name] = self._change(name, changed, asked)
+                self.roots[name] = self._change(name, changed, request)
                 continue
             held = {key: value for key, value in changed.items() if value is not None}
             self.roots[name] = build_trie(held, self.db.emplace, state_version=self.state_version)
 
-    def _change(self, name: Name, changed: Changes, asked: WitnessRequest | None) -> bytes:
-        root, reads, seeks, recorder = self.roots[name], *_of_trie(name, self.roots[name], asked)
+    def _change(self, name: Name, changed: Changes, request: WitnessRequest | None) -> bytes:
+        root, reads, seeks, recorder = self.roots[name], *_of_trie(name, self.roots[name], request)
         update = update_trie(
             self.db, root, changed, reads=reads, seeks=seeks, state_version=self.state_version, recorder=recorder
         )
@@ -224,11 +224,11 @@ class ArrayTries:
         number = self._numbers.get(name)
         return self.db.null_hash if number is None else self._forest.root(number)
 
-    def seal(self, changes: Mapping[Name, Changes], asked: WitnessRequest | None = None) -> None:
-        if asked is not None:
+    def seal(self, changes: Mapping[Name, Changes], request: WitnessRequest | None = None) -> None:
+        if request is not None:
             self.show()
             for name, changed in changes.items():
-                reads, seeks, recorder = _of_trie(name, self.root(name), asked)
+                reads, seeks, recorder = _of_trie(name, self.root(name), request)
                 if recorder is not None:
                     in_order = {key: changed[key] for key in sorted(changed)}
                     record_witness(self.db, self.root(name), reads, in_order, recorder, seeks=seeks)
@@ -296,12 +296,12 @@ Tries = PlainTries | ArrayTries
 
 
 def _of_trie(
-    name: Name, root: bytes, asked: WitnessRequest | None
+    name: Name, root: bytes, request: WitnessRequest | None
 ) -> tuple[Collection[bytes], Collection[bytes], NodeRecorder | None]:
     """Return reads, seeks and recorder for one trie: a child trie that is empty has no node to be learnt of."""
-    if asked is None or (name is not None and root == EMPTY_ROOT):
+    if request is None or (name is not None and root == EMPTY_ROOT):
         return (), (), None
-    return asked.reads, asked.seeks, asked.recorder
+    return request.reads, request.seeks, request.recorder
 
 
 def long_keys(values: Mapping[bytes, bytes]) -> set[bytes]:

@@ -126,7 +126,7 @@ class ChosenSubscriptions(SubscriptionHandler, Protocol):
 
 @runtime_checkable
 class HearsDeletions(SubscriptionHandler, Protocol):
-    """A handler with a callback for deletions; the policy ``Told`` requires it."""
+    """A handler with a callback for deletions; the policy ``NotifyDeletions`` requires it."""
 
     def on_data_deleted(self, publisher: ParaId, key: SubscribedKey) -> Weight:
         """Handle the deletion of a delivered ``key``; return the weight that this used."""

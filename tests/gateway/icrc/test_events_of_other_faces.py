@@ -28,7 +28,7 @@ def bring(stage: Stage, *namespaces: str, **changes: Any) -> None:
 
 @pytest.mark.matrix("ICRC72-98")
 def test_each_event_of_the_chains_arrives_once_with_the_time_of_its_block() -> None:
-    live = living("oracle", "manual").live
+    live = living("oracle", "manual").clock
     with Stage(broadcasters=2) as stage:
         heard = Heard(live.chains, stage.log)
         for name in (b"near", b"far"):

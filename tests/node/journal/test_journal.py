@@ -16,6 +16,7 @@ from relaycast_node import timeline
 from relaycast_node.chain.exceptions import CannotGoBack, UnknownBlock
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import Finality
+from relaycast_node.chain_clock import ChainClock
 from relaycast_node.extrinsic.extrinsic import extrinsic_hash
 from relaycast_node.extrinsic.pool import BAN_SECONDS
 from relaycast_node.extrinsic.pool_errors import PoolError, TemporarilyBanned
@@ -23,7 +24,6 @@ from relaycast_node.journal.entries import TickEntry
 from relaycast_node.journal.frames import whole_frames
 from relaycast_node.journal.journal import InputJournal, NotNoted
 from relaycast_node.journal.replay import JournalReplay, OtherChains
-from relaycast_node.live import Live
 from searches import examples
 
 
@@ -37,7 +37,7 @@ class Clock:
         return self.seconds
 
 
-def kept(file: Path, clock: Callable[[], float] = Clock()) -> Live:  # noqa: B008 - it never moves
+def kept(file: Path, clock: Callable[[], float] = Clock()) -> ChainClock:  # noqa: B008 - it never moves
     """Return chains that go on where the journal ends."""
     journal, frames = InputJournal.open(file, clock=clock)
     live = live_chains()
@@ -46,12 +46,12 @@ def kept(file: Path, clock: Callable[[], float] = Clock()) -> Live:  # noqa: B00
     return live
 
 
-def stop(live: Live) -> None:
+def stop(live: ChainClock) -> None:
     assert isinstance(live.log, InputJournal)
     live.log.close()
 
 
-def fingerprint(live: Live) -> Any:
+def fingerprint(live: ChainClock) -> Any:
     """Return all that clients can ask of chains: blocks, forks, states, pools, what waits for the next block."""
     return [
         (
@@ -70,7 +70,7 @@ def fingerprint(live: Live) -> Any:
     ] + [live.snapshots, live.block_time, live.time.offset]
 
 
-def transfer(live: Live, sender: int, nonce: int | None) -> None:
+def transfer(live: ChainClock, sender: int, nonce: int | None) -> None:
     pair, other = (ALICE, BOB)[sender], (BOB, ALICE)[sender]
     call = modelled(live.relay).runtime.encode_call(
         "Balances", "transfer_keep_alive", dest=address(other), value=10**10
@@ -78,13 +78,13 @@ def transfer(live: Live, sender: int, nonce: int | None) -> None:
     live.relay.submit(signed(live.relay, pair, call, nonce=nonce))
 
 
-def back_to(live: Live, back: int) -> None:
+def back_to(live: ChainClock, back: int) -> None:
     found = live.relay.hash_of(max(0, live.relay.best.number - back))
     assert found is not None
     live.set_head(live.relay, found)
 
 
-INPUTS: list[Callable[[Live, Random], Any]] = [
+INPUTS: list[Callable[[ChainClock, Random], Any]] = [
     lambda live, _: live.new_block(),
     lambda live, _: live.new_block(),
     lambda live, random: transfer(live, random.randrange(2), None),

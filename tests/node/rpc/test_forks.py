@@ -9,7 +9,7 @@ import pytest
 from node.chains import ALICE, BOB, PUBLISHER, address, live_chains, modelled, signed
 from relaycast_collator import ChainSimulator
 from relaycast_collator.collator import Pace
-from relaycast_node.live import MOST_SNAPSHOTS, Live
+from relaycast_node.chain_clock import MOST_SNAPSHOTS, ChainClock
 from relaycast_node.rpc.node_face import NodeFace
 from relaycast_node.rpc.rpc_error import RpcError
 from relaycast_node.rpc.storage_queries import queries_of
@@ -21,12 +21,12 @@ Told = Callable[[], list[Any]]
 
 
 @pytest.fixture
-def live() -> Live:
+def live() -> ChainClock:
     return live_chains()
 
 
 @pytest.fixture
-def face(live: Live) -> NodeFace:
+def face(live: ChainClock) -> NodeFace:
     return NodeFace(live, version="1.2.3")
 
 
@@ -34,14 +34,14 @@ def hashes(ask: Ask, last: int) -> list[str]:
     return [ask("chain_getBlockHash", number) for number in range(last + 1)]
 
 
-def transfer(live: Live, value: int = 1) -> str:
+def transfer(live: ChainClock, value: int = 1) -> str:
     call = modelled(live.relay).runtime.encode_call(
         "Balances", "transfer_keep_alive", dest=address(BOB), value=value * 10**10
     )
     return f"0x{signed(live.relay, ALICE, call).hex()}"
 
 
-def test_a_kept_block_becomes_the_head_and_the_next_one_stands_beside_the_old(ask: Ask, live: Live) -> None:
+def test_a_kept_block_becomes_the_head_and_the_next_one_stands_beside_the_old(ask: Ask, live: ChainClock) -> None:
     ask("dev_newBlock", 5)
     old = hashes(ask, 5)
     assert ask("dev_setHead", old[4]) == old[4]
@@ -56,7 +56,7 @@ def test_a_kept_block_becomes_the_head_and_the_next_one_stands_beside_the_old(as
     assert [ask("state_getStorage", "0xaa", at) for at in (new, old[5])] == ["0x01", None]
 
 
-def test_a_branch_that_was_left_can_be_the_best_again(ask: Ask, live: Live) -> None:
+def test_a_branch_that_was_left_can_be_the_best_again(ask: Ask, live: ChainClock) -> None:
     ask("dev_newBlock", 4)
     old = ask("chain_getBlockHash", 4)
     ask("dev_setHead", -1)
@@ -92,7 +92,7 @@ def test_the_same_block_built_again_is_the_same_block(ask: Ask, told: Told) -> N
     ],
 )
 def test_a_head_that_cannot_be_is_refused_and_nothing_moves(
-    ask: Ask, live: Live, wanted: object, code: int, said: str
+    ask: Ask, live: ChainClock, wanted: object, code: int, said: str
 ) -> None:
     ask("dev_newBlock", 5)
     before = [(it.best.hash, it._state.snapshot()) for it in live.served()]
@@ -102,7 +102,7 @@ def test_a_head_that_cannot_be_is_refused_and_nothing_moves(
     assert [(it.best.hash, it._state.snapshot()) for it in live.served()] == before
 
 
-def test_parachain_blocks_on_lost_parents_go_and_a_parachains_head_moves_all(ask: Ask, live: Live) -> None:
+def test_parachain_blocks_on_lost_parents_go_and_a_parachains_head_moves_all(ask: Ask, live: ChainClock) -> None:
     ask("dev_newBlock", 4)
     lost = live.parachains[PUBLISHER].best.hash
     ask("dev_setHead", 3)
@@ -112,7 +112,7 @@ def test_parachain_blocks_on_lost_parents_go_and_a_parachains_head_moves_all(ask
     assert {it.best.number for it in live.served()} == {4}
 
 
-def test_transactions_of_lost_blocks_return_to_the_pool_and_come_again(ask: Ask, told: Told, live: Live) -> None:
+def test_transactions_of_lost_blocks_return_to_the_pool_and_come_again(ask: Ask, told: Told, live: ChainClock) -> None:
     ask("dev_newBlock", 3)
     extrinsic = transfer(live)
     ask("author_submitAndWatchExtrinsic", extrinsic)
@@ -129,7 +129,7 @@ def test_transactions_of_lost_blocks_return_to_the_pool_and_come_again(ask: Ask,
     ]  # fmt: skip
 
 
-def test_subscriptions_tell_the_difference_between_two_heads(ask: Ask, told: Told, live: Live) -> None:
+def test_subscriptions_tell_the_difference_between_two_heads(ask: Ask, told: Told, live: ChainClock) -> None:
     ask("dev_newBlock", 2)
     ask("dev_setStorage", [["0xaa", "0x01"], ["0xbb", "0x01"]])
     ask("dev_newBlock")
@@ -181,7 +181,7 @@ def test_a_follower_that_never_heard_of_a_branch_hears_of_it_before_it_is_the_be
     assert followed(told) == [("newBlock", old[3]), ("bestBlockChanged", old[3])]
 
 
-def test_a_snapshot_brings_everything_back_below_final_blocks_too(ask: Ask, told: Told, live: Live) -> None:
+def test_a_snapshot_brings_everything_back_below_final_blocks_too(ask: Ask, told: Told, live: ChainClock) -> None:
     ask("dev_newBlock", 2)
     ask("author_submitExtrinsic", transfer(live))
     ask("dev_setStorage", [["0xaa", "0x01"]])
@@ -214,7 +214,7 @@ def test_snapshots_are_limited(ask: Ask) -> None:
     assert ask("dev_snapshot")[1] == f"Client error: {MOST_SNAPSHOTS} snapshots are kept already, revert to one of them"
 
 
-def test_time_travels_forward_for_all_chains_and_back_with_the_head(ask: Ask, live: Live) -> None:
+def test_time_travels_forward_for_all_chains_and_back_with_the_head(ask: Ask, live: ChainClock) -> None:
     ask("dev_newBlock", 3)
     assert ask("dev_timeTravel", "2026-03-01T00:00:00Z") == 1_772_323_200_000
     ask("dev_newBlock")
@@ -229,7 +229,7 @@ def test_time_travels_forward_for_all_chains_and_back_with_the_head(ask: Ask, li
 
 
 def test_a_transaction_from_after_a_snapshot_is_gone_with_its_block_and_can_come_again(
-    ask: Ask, told: Told, live: Live
+    ask: Ask, told: Told, live: ChainClock
 ) -> None:
     ask("dev_newBlock", 2)
     number, extrinsic = ask("dev_snapshot"), transfer(live)
@@ -242,7 +242,7 @@ def test_a_transaction_from_after_a_snapshot_is_gone_with_its_block_and_can_come
     assert ask("dev_newBlock") == block
 
 
-def test_the_head_moves_although_blocks_come_with_extrinsics(ask: Ask, live: Live) -> None:
+def test_the_head_moves_although_blocks_come_with_extrinsics(ask: Ask, live: ChainClock) -> None:
     live.block_time = "instant"
     live._changed.clear()
     ask("dev_newBlock", 2)
@@ -255,7 +255,7 @@ def test_the_head_moves_although_blocks_come_with_extrinsics(ask: Ask, live: Liv
 
 
 @pytest.mark.parametrize("date", [0, -1, 10**30, "yesterday", None, [1]])
-def test_a_time_that_is_none_or_in_the_past_is_refused(ask: Ask, live: Live, date: object) -> None:
+def test_a_time_that_is_none_or_in_the_past_is_refused(ask: Ask, live: ChainClock, date: object) -> None:
     ask("dev_newBlock")
     code, message, data = ask("dev_timeTravel", date)
     assert code in {4003, -32602}
@@ -263,7 +263,7 @@ def test_a_time_that_is_none_or_in_the_past_is_refused(ask: Ask, live: Live, dat
     assert live.time.offset == 0
 
 
-def test_the_whole_state_is_dumped_as_a_chain_spec_has_it(ask: Ask, live: Live) -> None:
+def test_the_whole_state_is_dumped_as_a_chain_spec_has_it(ask: Ask, live: ChainClock) -> None:
     ask("dev_newBlock", 2)
     raw = ask("dev_dumpState")["genesis"]["raw"]
     state = live.relay.state_at(live.relay.best.hash)
@@ -271,7 +271,7 @@ def test_the_whole_state_is_dumped_as_a_chain_spec_has_it(ask: Ask, live: Live) 
     assert ask("dev_dumpState", "0x" + "11" * 32)[0] == 4003
 
 
-def test_old_blocks_are_forgotten_and_named_as_such(ask: Ask, live: Live) -> None:
+def test_old_blocks_are_forgotten_and_named_as_such(ask: Ask, live: ChainClock) -> None:
     for chain in live.served():
         chain.kept_blocks = 10
     ask("dev_newBlock", 30)
@@ -287,7 +287,7 @@ def test_old_blocks_are_forgotten_and_named_as_such(ask: Ask, live: Live) -> Non
 def test_a_parachain_of_two_blocks_a_tick_is_final_with_the_relay_chain() -> None:
     chains = ChainSimulator()
     chains.add_parachain(PUBLISHER, pace=Pace(cores=2))
-    live = Live(chains, chains.step)
+    live = ChainClock(chains, chains.step)
     live.new_block(6)
     parachain = live.parachains[PUBLISHER]
     assert (live.relay.finalized.number, parachain.finalized.number, parachain.best.number) == (4, 8, 12)
@@ -298,7 +298,7 @@ def test_a_parachain_of_two_blocks_a_tick_is_final_with_the_relay_chain() -> Non
 @pytest.mark.parametrize(
     "date", ["2200-01-01T00:00:00Z", "2263-01-01T00:00:00Z", "9999-12-31T23:59:59Z", 7_258_118_400_000]
 )
-def test_a_time_beyond_what_event_logs_count_is_refused(ask: Ask, live: Live, date: object) -> None:
+def test_a_time_beyond_what_event_logs_count_is_refused(ask: Ask, live: ChainClock, date: object) -> None:
     code, _, data = ask("dev_timeTravel", date)
     assert code == -32602
     assert "before 2200-01-01T00:00:00Z" in data
@@ -307,7 +307,7 @@ def test_a_time_beyond_what_event_logs_count_is_refused(ask: Ask, live: Live, da
     assert live.relay.best.number == 20
 
 
-def test_a_failed_block_is_answered_with_the_reason_and_the_chains_stand(ask: Ask, live: Live) -> None:
+def test_a_failed_block_is_answered_with_the_reason_and_the_chains_stand(ask: Ask, live: ChainClock) -> None:
     ask("dev_newBlock", 2)
     live.set_storage(None, {storage_prefix("Timestamp", "Now"): b"\xff"}, is_checked=True)
     code, message, data = ask("dev_newBlock")
@@ -339,7 +339,7 @@ def test_a_value_that_a_pallet_cannot_read_is_refused_with_its_item(ask: Ask) ->
     ],
 )
 def test_members_that_no_method_knows_are_refused_by_name(
-    raw: Any, live: Live, method: str, params: Any, known: str
+    raw: Any, live: ChainClock, method: str, params: Any, known: str
 ) -> None:
     answer = raw(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
     assert answer["error"]["data"].startswith(known)

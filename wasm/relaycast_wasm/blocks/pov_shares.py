@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from relaycast_collator.guests import StorageItemShare
+from relaycast_collator.wasm_parachain import StorageItemShare
 from relaycast_trie import Branch, Empty, HashedValue, StorageProof
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.hasher import HASH_LENGTH

@@ -8,7 +8,7 @@ from relaycast_node.chain.served_chain_dump import ServedChainDump
 from relaycast_xcm.checkpoint import Count, Dump
 
 
-class LiveDump(Dump, frozen=True):
+class ChainClockDump(Dump, frozen=True):
     """All chains, the relay chain first in ``served``; ``workload`` is what their workload and its time dumped.
 
     ``snapshots`` are the numbers of those there were, of ``snapshot_count`` that were ever taken.

@@ -1,8 +1,16 @@
-"""A guest of a few lines: a state of its own, real proofs, and extrinsics of three kinds, without WebAssembly."""
+"""A ``WasmParachain`` of a few lines, without WebAssembly: its own state, real proofs, three kinds of extrinsics."""
 
 from collections import Counter
 
-from relaycast_collator import GuestBlock, GuestDump, GuestRefused, Header, RelayBlock, RelayProver, StorageItemShare
+from relaycast_collator import (
+    BlockNotBuilt,
+    Header,
+    RelayBlock,
+    RelayProver,
+    StorageItemShare,
+    WasmBlock,
+    WasmParachainDump,
+)
 from relaycast_collator.collator import collect_relay_storage_proof
 from relaycast_collator.header import ordered_root
 from relaycast_pallets.frame.state import State
@@ -33,7 +41,7 @@ NUMBER, SLOT, SEEN, NOTES = (
 ITEMS = {NUMBER: ("System", "Number"), SLOT: ("Clock", "Slot"), SEEN: ("Mail", "Seen"), NOTES: ("Notes", "Notes")}
 
 
-class HandMadeGuest:
+class HandMadeParachain:
     """Notes its number, the relay chain's slot, the messages that came, and every extrinsic by its hash."""
 
     spec_name, spec_version = "hand-made", 1
@@ -50,7 +58,7 @@ class HandMadeGuest:
     def submit(self, extrinsic: bytes) -> None:
         self.waiting.append(extrinsic)
 
-    def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> GuestBlock:
+    def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> WasmBlock:
         keys = static_relay_keys(self.para_id)
         proof = collect_relay_storage_proof(
             relay_chain, relay_parent, keys, RelayProofRequest(), channels_of=self.para_id
@@ -70,7 +78,7 @@ class HandMadeGuest:
                 self.state.put(SEEN, relay_parent.number.to_bytes(4, "little"))
                 for extrinsic in extrinsics:
                     self._apply(extrinsic)
-        except GuestRefused:
+        except BlockNotBuilt:
             self.waiting = []
             raise
         self.mail += [message.data for message in came]
@@ -81,7 +89,7 @@ class HandMadeGuest:
         self.head = Header(self.head.hash, number, root, ordered_root(list(extrinsics)))
         sent = tuple(it.removeprefix(SEND) for it in extrinsics if it.startswith(SEND))
         passed_on = [it.removeprefix(PASS) for it in extrinsics if it.startswith(PASS)]
-        return GuestBlock(
+        return WasmBlock(
             self.head,
             extrinsics,
             (SUCCESS,) * len(extrinsics),
@@ -95,13 +103,13 @@ class HandMadeGuest:
 
     def _apply(self, extrinsic: bytes) -> None:
         if extrinsic.startswith(PANIC):
-            raise GuestRefused(extrinsic.removeprefix(PANIC).decode(), ("runtime: about to panic",))
+            raise BlockNotBuilt(extrinsic.removeprefix(PANIC).decode(), ("runtime: about to panic",))
         self.state.put(NOTES + blake2_256(extrinsic), extrinsic)
 
-    def dump(self) -> GuestDump:
-        return GuestDump(VERSION, int(self.para_id), self.head.encode(), self.state.dump(), list(self.waiting))
+    def dump(self) -> WasmParachainDump:
+        return WasmParachainDump(VERSION, int(self.para_id), self.head.encode(), self.state.dump(), list(self.waiting))
 
-    def load(self, dump: GuestDump) -> None:
+    def load(self, dump: WasmParachainDump) -> None:
         if dump.para_id != self.para_id:
             raise CheckpointRefused(f"got parachain {dump.para_id}")
         self.state.load(dump.state)

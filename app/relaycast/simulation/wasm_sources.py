@@ -39,7 +39,7 @@ class PlannedTransfer(Struct, frozen=True):
     amount: int
 
 
-class GuestSource(Struct, frozen=True):
+class WasmParachainSource(Struct, frozen=True):
     """A runtime with the state it starts from, and its extrinsics by relay block; ``place`` is where the code stood."""
 
     code: bytes
@@ -60,7 +60,7 @@ class GuestSource(Struct, frozen=True):
         return found.digest()
 
     @classmethod
-    def of(cls, chain: ParachainTable) -> "GuestSource":
+    def of(cls, chain: ParachainTable) -> "WasmParachainSource":
         """Read the files of a parachain with a real runtime; raises ``BadInput``."""
         assert isinstance(chain.genesis, str)
         state, file = read_state(chain.genesis), chain.extrinsics

@@ -1,4 +1,4 @@
-"""What the methods need of chains: faces that the served chains have, and that a small chain in a test can have too."""
+"""What the methods need of chains: protocols of served chains, which small chains in tests also have."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -86,7 +86,7 @@ class ChainFace(Protocol):
     def dry_run(self, data: bytes, block_hash: bytes, /) -> bytes: ...
 
 
-class LiveFace(Protocol):
+class ClockFace(Protocol):
     """The clock that moves all chains; ``block_time`` in seconds, or ``manual``, or ``instant``."""
 
     block_time: BlockTime

@@ -23,10 +23,10 @@ MODELLED_ONLY = (
 UNTOUCHED = ParachainTable(id=0)
 
 
-def check_guest(chain: ParachainTable, place: str) -> None:
+def check_wasm(chain: ParachainTable, place: str) -> None:
     """Raise ``BadInput`` where the table of a parachain with a real runtime contradicts itself."""
     if not isinstance(chain.genesis, str):
-        named = "wasm" if chain.is_guest else "extrinsics"
+        named = "wasm" if chain.is_wasm else "extrinsics"
         raise BadInput(f"{place}.{named}", f"{named} without a genesis", "genesis = ..., a raw chain spec or a state")
     for name in MODELLED_ONLY:
         value = getattr(chain, name)
@@ -35,7 +35,7 @@ def check_guest(chain: ParachainTable, place: str) -> None:
             raise BadInput(f"{place}.{name}", got, "none: what it does is up to its runtime and its extrinsics")
 
 
-def check_guest_keys(subscription: SubscriptionTable, place: str) -> None:
+def check_wasm_keys(subscription: SubscriptionTable, place: str) -> None:
     """Raise ``BadInput`` unless a subscription to a real runtime names its keys."""
     if not isinstance(subscription.keys, list):
         got = (
@@ -49,7 +49,7 @@ def check_guest_keys(subscription: SubscriptionTable, place: str) -> None:
 
 def refuse_runtimes(scenario: Scenario, place: str, instead: str) -> None:
     """Raise ``BadInput`` where a scenario has a real runtime, which the work at ``place`` does not take."""
-    for chain in scenario.guests():
+    for chain in scenario.wasm_parachains():
         raise BadInput(place, f"parachain {chain.id} with a real runtime", instead)
     if isinstance(scenario.relaychain.wasm, str):
         raise BadInput(place, "a relay chain with a real runtime", instead)

@@ -1,4 +1,4 @@
-"""What a ledger keeps of guests: sizes of their blocks, shares that add up, checks, and rows of tables."""
+"""What a ledger keeps of Wasm parachains: sizes of their blocks, shares that add up, checks, and rows of tables."""
 
 from pathlib import Path
 
@@ -6,55 +6,55 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec.structs import asdict, replace
 
-from collator.hand_made_guest import PANIC, HandMadeGuest
+from collator.hand_made_parachain import PANIC, HandMadeParachain
 from ledger.watched import Watched
-from relaycast_collator import Fact, GuestBuilt, RelayBlock, RelayProver, StorageItemShare
-from relaycast_collator.guests import GuestBlock
+from relaycast_collator import Fact, RelayBlock, RelayProver, StorageItemShare, WasmBlockBuilt
+from relaycast_collator.wasm_parachain import WasmBlock
 from relaycast_ledger.pov import compressed
-from relaycast_ledger.records import GuestRecord
-from relaycast_ledger.run_statistics import GuestStatistics
+from relaycast_ledger.records import WasmBlockRecord
+from relaycast_ledger.run_statistics import WasmParachainStatistics
 from relaycast_ledger.run_tables import RunTables, TableRows
 from relaycast_trie import StorageProof
 from relaycast_trie.proofs.compact_proof import CompactProof
 from relaycast_trie.scale import encode_vec
 
-GUEST = 2_500
+WASM = 2_500
 
 
-class Forging(HandMadeGuest):
+class Forging(HandMadeParachain):
     """Builds blocks of which one field is another."""
 
     def __init__(self, **fields: object) -> None:
-        super().__init__(GUEST)
+        super().__init__(WASM)
         self.fields = fields
 
-    def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> GuestBlock:
+    def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> WasmBlock:
         block = super().build_block(relay_parent, relay_chain)
-        given = {name: getattr(block, name) for name in GuestBlock.__struct_fields__}
-        return GuestBlock(**{**given, **self.fields})
+        given = {name: getattr(block, name) for name in WasmBlock.__struct_fields__}
+        return WasmBlock(**{**given, **self.fields})
 
 
-def recorded(guest: HandMadeGuest, *extrinsics: bytes) -> tuple[Watched, list[GuestRecord]]:
-    """Return a network whose guest has built a block for each extrinsic, and the records."""
+def recorded(parachain: HandMadeParachain, *extrinsics: bytes) -> tuple[Watched, list[WasmBlockRecord]]:
+    """Return a network whose Wasm parachain has built a block for each extrinsic, and the records."""
     net = Watched(seed=7)
-    net.add_guest(guest)
+    net.add_wasm_parachain(parachain)
     records = []
     for extrinsic in extrinsics:
-        guest.submit(extrinsic)
+        parachain.submit(extrinsic)
         assert net.recorded_step() == []
-        records += net.ledger.take_guest_records()
+        records += net.ledger.take_wasm_block_records()
     return net, records
 
 
 def test_a_record_has_the_sizes_of_the_block_as_a_collator_sends_it() -> None:
     facts: list[Fact] = []
     net = Watched(seed=7)
-    net.add_guest(guest := HandMadeGuest(GUEST))
+    net.add_wasm_parachain(parachain := HandMadeParachain(WASM))
     net.listeners.append(facts.append)
-    guest.submit(bytes(500))
+    parachain.submit(bytes(500))
     net.step()
-    (record,) = net.ledger.take_guest_records()
-    (fact,) = (it for it in facts if isinstance(it, GuestBuilt))
+    (record,) = net.ledger.take_wasm_block_records()
+    (fact,) = (it for it in facts if isinstance(it, WasmBlockBuilt))
     block = fact.block
     own = CompactProof.encode(block.own_proof, fact.parent.state_root).to_bytes()
     data = block.header.encode() + encode_vec(block.extrinsics) + own
@@ -68,11 +68,11 @@ def test_a_record_has_the_sizes_of_the_block_as_a_collator_sends_it() -> None:
 
 
 def test_storage_items_add_up_to_the_own_proofs_of_all_blocks() -> None:
-    _, records = recorded(HandMadeGuest(GUEST), b"first", b"second", b"third")
-    tally = GuestStatistics()
+    _, records = recorded(HandMadeParachain(WASM), b"first", b"second", b"third")
+    tally = WasmParachainStatistics()
     for record in records:
         tally.add(record)
-    outcome = tally.outcome(GUEST, "hand", waiting=0)
+    outcome = tally.outcome(WASM, "hand", waiting=0)
     assert sum(it.proof_bytes for it in outcome.by_item) == outcome.own_proof_bytes.total
     assert {it.name: (it.blocks, it.writes) for it in outcome.by_item} == {
         "System.Number": (3, 3),
@@ -89,18 +89,18 @@ def test_storage_items_add_up_to_the_own_proofs_of_all_blocks() -> None:
 
 @pytest.mark.parametrize("holds", [True, False])
 def test_the_parts_of_the_fullest_block_are_what_stands_in_it(holds: bool) -> None:
-    class Keeping(HandMadeGuest):
+    class Keeping(HandMadeParachain):
         """Puts the relay proof that it was handed into its block, where it ``holds`` it."""
 
-        def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> GuestBlock:
+        def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> WasmBlock:
             block = super().build_block(relay_parent, relay_chain)
             held = (block.relay_proof.encode(),) if holds else ()
             return replace(block, extrinsics=(*block.extrinsics, *held), results=block.results + (b"\0\0",) * len(held))
 
-    _, (record,) = recorded(Keeping(GUEST), b"first")
-    tally = GuestStatistics()
+    _, (record,) = recorded(Keeping(WASM), b"first")
+    tally = WasmParachainStatistics()
     tally.add(record)
-    fullest = tally.outcome(GUEST, "hand", waiting=0).fullest_block
+    fullest = tally.outcome(WASM, "hand", waiting=0).fullest_block
     assert fullest is not None
     assert record.relay_proof_bytes > 0
     assert fullest.by_cause["relay"] == tally.points[0].carried_relay_bytes == record.relay_proof_bytes * holds
@@ -109,42 +109,45 @@ def test_the_parts_of_the_fullest_block_are_what_stands_in_it(holds: bool) -> No
 
 
 def test_percentiles_leave_out_the_warm_up_and_sums_do_not() -> None:
-    _, records = recorded(HandMadeGuest(GUEST), bytes(20_000), b"small", b"small too")
-    tally = GuestStatistics()
+    _, records = recorded(HandMadeParachain(WASM), bytes(20_000), b"small", b"small too")
+    tally = WasmParachainStatistics()
     for record in records:
         tally.add(replace(record, warm_up=record.tick <= 1))
-    sizes = tally.outcome(GUEST, "", waiting=0).pov_bytes
+    sizes = tally.outcome(WASM, "", waiting=0).pov_bytes
     assert sizes.max < 20_000 < sizes.total
     assert [point.block for point in tally.points] == [2, 3]
 
 
 def test_a_refused_block_is_a_record_with_its_reason_and_the_last_line_of_the_log() -> None:
-    net, records = recorded(HandMadeGuest(GUEST), b"fine", PANIC + b"attempt to divide by zero")
-    tally = GuestStatistics()
+    net, records = recorded(HandMadeParachain(WASM), b"fine", PANIC + b"attempt to divide by zero")
+    tally = WasmParachainStatistics()
     for record in records:
         tally.add(record)
     said = "block on relay block 1: attempt to divide by zero; it logged: runtime: about to panic"
     assert tally.refusals == [said]
-    assert (tally.outcome(GUEST, "", waiting=0).blocks, tally.outcome(GUEST, "", waiting=0).refused_blocks) == (1, 1)
+    assert (tally.outcome(WASM, "", waiting=0).blocks, tally.outcome(WASM, "", waiting=0).refused_blocks) == (1, 1)
     assert net.invariants.ok
 
 
 def test_what_code_says_is_one_line() -> None:
-    _, records = recorded(HandMadeGuest(GUEST), PANIC + b"panicked at lib.rs:1:\nevery invariant held\n")
-    tally = GuestStatistics()
+    _, records = recorded(HandMadeParachain(WASM), PANIC + b"panicked at lib.rs:1:\nevery invariant held\n")
+    tally = WasmParachainStatistics()
     for record in records:
         tally.add(replace(record, spec_name="two\nlines", log=("error: a\n\nb",)))
     (said,) = tally.refusals
     assert said.endswith("panicked at lib.rs:1: every invariant held; it logged: error: a b")
-    assert tally.outcome(GUEST, "", waiting=0).spec_name == "two lines"
+    assert tally.outcome(WASM, "", waiting=0).spec_name == "two lines"
 
 
 @pytest.mark.parametrize(
     ("fields", "invariant"),
     [
-        ({"relay_proof": StorageProof([b"\x00"])}, "a guest's relay proof has its relay parent's state root"),
-        ({"own_proof": StorageProof([b"\x00"])}, "a guest's own proof has the state root of the block before"),
-        ({"shares": (StorageItemShare("Notes", "Notes", 1, 1, 1),)}, "every byte of a guest's own proof has a"),
+        ({"relay_proof": StorageProof([b"\x00"])}, "a Wasm parachain's relay proof has its relay parent's state root"),
+        ({"own_proof": StorageProof([b"\x00"])}, "a Wasm parachain's own proof has the state root of the block before"),
+        (
+            {"shares": (StorageItemShare("Notes", "Notes", 1, 1, 1),)},
+            "every byte of a Wasm parachain's own proof has a",
+        ),
         ({"results": (b"\x00\x00",) * 9}, "every extrinsic has a result"),
     ],
 )
@@ -154,10 +157,10 @@ def test_what_does_not_hold_of_a_block_is_a_violation(fields: dict[str, object],
 
 
 def test_tables_have_a_row_for_each_block_and_one_for_each_item_of_it(tmp_path: Path) -> None:
-    _, records = recorded(HandMadeGuest(GUEST), b"fine", PANIC + b"no")
+    _, records = recorded(HandMadeParachain(WASM), b"fine", PANIC + b"no")
     with RunTables(tmp_path, "run", TableRows(runtimes=True)) as tables:
         for record in records:
-            tables.add_guest(record)
+            tables.add_wasm_block(record)
     blocks, items = pq.read_table(tmp_path / "runtimes.parquet"), pq.read_table(tmp_path / "items.parquet")
     first, second = blocks.to_pylist()
     assert (first["number"], first["refusal"], first["log"]) == (1, None, None)
@@ -167,7 +170,7 @@ def test_tables_have_a_row_for_each_block_and_one_for_each_item_of_it(tmp_path: 
     assert set(items["pallet"].to_pylist()) == {"System", "Clock", "Mail", "Notes"}
 
 
-def test_runs_without_guests_have_no_tables_of_them(tmp_path: Path) -> None:
+def test_runs_without_wasm_parachains_have_no_tables_of_them(tmp_path: Path) -> None:
     with RunTables(tmp_path, "run", TableRows()):
         pass
     assert sorted(file.name for file in tmp_path.iterdir()) == [
@@ -178,5 +181,5 @@ def test_runs_without_guests_have_no_tables_of_them(tmp_path: Path) -> None:
 
 
 def test_an_outcome_of_no_blocks_is_all_zero() -> None:
-    outcome = asdict(GuestStatistics().outcome(GUEST, "", waiting=0))
+    outcome = asdict(WasmParachainStatistics().outcome(WASM, "", waiting=0))
     assert not any(value for name, value in outcome.items() if isinstance(value, int) and name != "para_id")

@@ -1,4 +1,4 @@
-"""How often a command looks for garbage: cycles, which reference counts do not free, are rare in all it does."""
+"""How often a command collects garbage: cycles, which reference counts do not free, are rare in all it does."""
 
 import gc
 

@@ -1,13 +1,13 @@
 """The relay proofs of the last parachain blocks: as collected, as pruned, and what each node is there for.
 
-What a node is for is worked out when somebody asks. A guest's collator prunes nothing, and
+What a node is for is worked out when somebody asks. A Wasm parachain's collator prunes nothing, and
 what its nodes are for is not known here: its proof comes without tries.
 """
 
 from collections import Counter, deque
 from dataclasses import dataclass
 
-from relaycast_collator import BlockBuilt, ChainSimulator, Fact, GuestBuilt
+from relaycast_collator import BlockBuilt, ChainSimulator, Fact, WasmBlockBuilt
 from relaycast_ledger.accounting import account_for
 from relaycast_ledger.proof_picture import PicturedTrie, picture_tries
 from relaycast_pallets.parachain_system.inbound_messages import channel_keys
@@ -32,16 +32,16 @@ class ProofOfBlock:
     tries: tuple[PicturedTrie, ...]
 
 
-class ProofBook:
+class ProofTracker:
     """Keeps the inputs of the proofs of the last blocks of ``chains``; ``on_fact`` takes facts of complete ticks."""
 
     def __init__(self, chains: ChainSimulator) -> None:
         self._chains = chains
-        self._built: dict[ParaId, deque[BlockBuilt | GuestBuilt]] = {}
+        self._built: dict[ParaId, deque[BlockBuilt | WasmBlockBuilt]] = {}
 
     def on_fact(self, fact: Fact) -> None:
         """Keep a block that was built; a block at the height of an earlier one takes its place."""
-        if isinstance(fact, BlockBuilt | GuestBuilt):
+        if isinstance(fact, BlockBuilt | WasmBlockBuilt):
             kept = self._built.setdefault(fact.para_id, deque(maxlen=BLOCKS_KEPT))
             while kept and kept[-1].block.header.number >= fact.block.header.number:
                 kept.pop()
@@ -63,7 +63,7 @@ class ProofBook:
         fact = next((it for it in self._built.get(para_id, ()) if it.block.header.number == number), None)
         if fact is None:
             return None
-        if isinstance(fact, GuestBuilt):
+        if isinstance(fact, WasmBlockBuilt):
             nodes = tuple(fact.block.relay_proof)
             full, pruned, tries = nodes, nodes, tuple[PicturedTrie, ...]()
         else:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import msgspec
 
 from relaycast_node.chain.exceptions import ChainRefusal
-from relaycast_node.rpc.faces import BlockFace, ChainFace, Changes, Disconnect, LiveFace, StateFace
+from relaycast_node.rpc.chain_protocols import BlockFace, ChainFace, Changes, ClockFace, Disconnect, StateFace
 from relaycast_node.rpc.header_json import header_json, hexed
-from relaycast_node.rpc.proof_book import ProofBook
+from relaycast_node.rpc.proof_tracker import ProofTracker
 from relaycast_node.rpc.rpc_error import execution_failed, state_discarded, unknown_block
 from relaycast_node.rpc.session import Subscription
 from relaycast_node.rpc.version_json import version_json
@@ -49,14 +49,14 @@ class HeadFeed:
             subscription.send(data)
 
 
-class Served:
-    """One chain as its methods see it; ``live`` moves all chains."""
+class RpcContext:
+    """One chain as its methods see it; ``clock`` moves all chains."""
 
     def __init__(
-        self, chain: ChainFace, live: LiveFace, proofs: ProofBook, method_names: list[str], *, version: str
+        self, chain: ChainFace, clock: ClockFace, proofs: ProofTracker, method_names: list[str], *, version: str
     ) -> None:
         self.chain = chain
-        self.live = live
+        self.clock = clock
         self.proofs = proofs
         self.method_names = method_names
         self.node_version = version

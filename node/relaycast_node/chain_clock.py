@@ -1,4 +1,4 @@
-"""Chains that live: a clock that lets ticks pass, and the chains behind the RPC that follow.
+"""The clock of served chains: it lets ticks pass, and the chains behind the RPC follow.
 
 Law: everything happens in one thread, tick by tick. What is submitted while a tick passes waits for the next one.
 Whatever is put into the chains comes through here, so that they can go back: see ``timeline``. Between two ticks other
@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 
-from relaycast_collator import BlockBuilt, ChainSimulator, Fact, GuestBuilt, RelaySealed
+from relaycast_collator import BlockBuilt, ChainSimulator, Fact, RelaySealed, WasmBlockBuilt
 from relaycast_collator.header import Header
 from relaycast_node.block_time import BlockTime, block_time_text
 from relaycast_node.chain.exceptions import CannotGoBack, ChainsHalted, TickFailed, UnknownBlock
@@ -21,6 +21,7 @@ from relaycast_node.chain.genesis import ModelledTime, Token, serve_parachain, s
 from relaycast_node.chain.served_block import ServedBlock
 from relaycast_node.chain.served_chain import ServedChain
 from relaycast_node.chain.signal import Signal
+from relaycast_node.chain_clock_dump import ChainClockDump
 from relaycast_node.chains_snapshot import ChainsSnapshot, LastTick
 from relaycast_node.extrinsic.extrinsic import is_bare
 from relaycast_node.inputs import Published, StorageWritten, TimeMoved
@@ -37,7 +38,6 @@ from relaycast_node.journal.entries import (
 from relaycast_node.journal.input_log import HaltedLog, InputLog
 from relaycast_node.journal.journal import NotNoted
 from relaycast_node.line_rate import LineRate
-from relaycast_node.live_dump import LiveDump
 from relaycast_node.loop_share import LoopShare
 from relaycast_node.timed_workload import TimedWorkload
 from relaycast_node.timeline import ChainId, Idle, Offers, Tick, Timeline, Workload
@@ -64,11 +64,11 @@ LATE_LINE_SECONDS = 60.0
 """Least time between two lines about late blocks."""
 
 
-class Live:
+class ChainClock:
     """Served ``chains``, at block 0, and what lets one tick pass: a ``step``, or a workload that can go back too.
 
-    ``name`` is part of the chains' names. Chains that run code of their own come served: ``guests`` by id, and the
-    relay chain as ``relay``.
+    ``name`` is part of the chains' names. Chains that run code of their own come served: ``wasm_parachains`` by id, and
+    the relay chain as ``relay``.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Live:
         block_time: BlockTime = "manual",
         token: Token | None = None,
         relay: ServedChain | None = None,
-        guests: Mapping[int, ServedChain] | None = None,
+        wasm_parachains: Mapping[int, ServedChain] | None = None,
     ) -> None:
         self.chains = chains
         self.name = name
@@ -89,7 +89,7 @@ class Live:
         self.parachains: dict[int, ServedChain] = {
             int(para_id): serve_parachain(chain, f"{name} parachain {para_id}", token=token, time=self.time)
             for para_id, chain in chains.parachains.items()
-        } | dict(guests or {})
+        } | dict(wasm_parachains or {})
         self.facts: Signal[Fact] = Signal()
         """Emits every fact of a tick, in order, once the tick is complete; facts of a failed tick are never emitted."""
 
@@ -116,7 +116,7 @@ class Live:
         self._snapshots: dict[int, ChainsSnapshot | None] = {}
         self._snapshot_count = 0
         workload = Idle(step) if callable(step) else step
-        refusal = REAL_RUNTIMES if guests or relay is not None else None
+        refusal = REAL_RUNTIMES if wasm_parachains or relay is not None else None
         self._timeline = Timeline(chains, TimedWorkload(workload, self.time), self._heads, refusal=refusal)
         self._offers: dict[ChainId, Offers] = {}
         for chain in self.served():
@@ -378,7 +378,7 @@ class Live:
         """Return whether the chains stand behind a tick that they stood at before, and not on another branch."""
         return self._timeline.came_through(tick)
 
-    def dump(self) -> LiveDump:
+    def dump(self) -> ChainClockDump:
         """Return where all chains stand, without the blocks before; ``ValueError`` where that cannot be put away.
 
         That is so while something waits for the next block, and for chains of real runtimes.
@@ -387,11 +387,11 @@ class Live:
             raise ValueError("something waits for the next block")
         served = [it.dump() for it in self.served()]
         point = self._timeline.take()
-        return LiveDump(
+        return ChainClockDump(
             point.chains, point.workload, served, list(self._snapshots), self._snapshot_count, self._block_time
         )
 
-    def load(self, dump: LiveDump) -> None:
+    def load(self, dump: ChainClockDump) -> None:
         """Stand where chains stood that were made like these; raises ``CheckpointRefused``.
 
         Blocks before that are not kept, so that there is no way to its snapshots.
@@ -505,7 +505,7 @@ class Live:
     def _on_fact(self, fact: Fact) -> None:
         if isinstance(fact, RelaySealed):
             self._note(self.relay, fact.block.header)
-        elif isinstance(fact, BlockBuilt | GuestBuilt) and int(fact.para_id) in self.parachains:
+        elif isinstance(fact, BlockBuilt | WasmBlockBuilt) and int(fact.para_id) in self.parachains:
             self._note(self.parachains[int(fact.para_id)], fact.block.header)
         self._facts.append(fact)
 
@@ -516,7 +516,7 @@ class Live:
             self._offers[chain.para_id].took(it for it in block.extrinsics if not is_bare(it))
 
     def __repr__(self) -> str:
-        return f"<Live {self.name} at relay block {self.relay.best.number}>"
+        return f"<ChainClock {self.name} at relay block {self.relay.best.number}>"
 
 
 def _reason_of(error: Exception) -> str:

@@ -1,7 +1,7 @@
-"""Guests: parachains whose blocks somebody else's code builds, beside those that are modelled here.
+"""Parachains that run a supplied Wasm runtime, next to those that are modelled here.
 
-A guest has its own state and its own laws. The network gives it relay parents, takes its head and its messages, and
-tells what it built.
+A Wasm parachain has its own state and its own laws. The network gives it relay parents, takes its head and its
+messages, and reports what it built.
 """
 
 from typing import Protocol
@@ -37,8 +37,8 @@ class ExtrinsicLeftOut(Struct, frozen=True):
     panicked: bool
 
 
-class GuestBlock(Struct, frozen=True):
-    """A block that a guest built: header and body, and what they brought along."""
+class WasmBlock(Struct, frozen=True):
+    """A block that a Wasm parachain built: header and body, and what they brought along."""
 
     header: Header
     extrinsics: tuple[bytes, ...]
@@ -49,7 +49,7 @@ class GuestBlock(Struct, frozen=True):
 
     relay_proof: StorageProof
     own_proof: StorageProof
-    """The nodes of the guest's own state that the block reads and rewrites."""
+    """The nodes of the Wasm parachain's own state that the block reads and rewrites."""
 
     shares: tuple[StorageItemShare, ...]
     """``own_proof`` by pallet and storage item; they add up to its bytes."""
@@ -65,11 +65,11 @@ class GuestBlock(Struct, frozen=True):
 
     def __repr__(self) -> str:
         proofs = f"relay proof {self.relay_proof.proof_bytes:,} bytes, own proof {self.own_proof.proof_bytes:,} bytes"
-        return f"<GuestBlock #{self.header.number}, {len(self.extrinsics)} extrinsics, {proofs}>"
+        return f"<WasmBlock #{self.header.number}, {len(self.extrinsics)} extrinsics, {proofs}>"
 
 
-class GuestDump(Dump, frozen=True):
-    """A guest between two blocks; ``head`` is the header in SCALE, ``waiting`` are extrinsics that no block holds."""
+class WasmParachainDump(Dump, frozen=True):
+    """The state between two blocks; ``head`` is the header in SCALE, ``waiting`` are extrinsics that no block holds."""
 
     version: Version
     para_id: U32
@@ -78,15 +78,15 @@ class GuestDump(Dump, frozen=True):
     waiting: list[bytes]
 
 
-class GuestRefused(RelaycastError, message="{reason}"):
-    """A guest built no block on its relay parent; it stays as it was. ``log`` is what its code said before."""
+class BlockNotBuilt(RelaycastError, message="{reason}"):
+    """A Wasm parachain built no block on its relay parent; it stays as it was. ``log`` is what its code said before."""
 
     reason: str
     log: tuple[str, ...] = ()
 
 
-class Guest(Protocol):
-    """A parachain of somebody else's code; between blocks ``state`` is that of ``head``."""
+class WasmParachain(Protocol):
+    """A parachain that runs a supplied Wasm runtime; between blocks ``state`` is that of ``head``."""
 
     @property
     def para_id(self) -> ParaId: ...
@@ -114,14 +114,14 @@ class Guest(Protocol):
         """Let the next block hold ``extrinsic``, its length in front, after those that wait already."""
         ...
 
-    def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> GuestBlock:
-        """Build the next block on ``relay_parent``; raises ``GuestRefused``, and ``StateDiscarded`` if that is gone."""
+    def build_block(self, relay_parent: RelayBlock, relay_chain: RelayProver) -> WasmBlock:
+        """Build the next block on ``relay_parent``; raises ``BlockNotBuilt``, or ``StateDiscarded`` if that is gone."""
         ...
 
-    def dump(self) -> GuestDump:
+    def dump(self) -> WasmParachainDump:
         """Return where it stands between two blocks."""
         ...
 
-    def load(self, dump: GuestDump) -> None:
-        """Stand where another guest stood that was made like this one; raises ``CheckpointRefused``."""
+    def load(self, dump: WasmParachainDump) -> None:
+        """Stand where another Wasm parachain stood that was made like this one; raises ``CheckpointRefused``."""
         ...
