@@ -23,7 +23,6 @@ from relaycast_spark.jobs import jobs_as_done
 from relaycast_spark.replay import REPLAYED, SEGMENTS, Replay, rows_to_batch
 from relaycast_spark.session import JVM_GONE, reason_of
 from relaycast_spark.stages import replayed
-from relaycast_trie import Engine
 from relaycast_xcm.checkpoint import CheckpointRefused
 
 SPINE, REPLAY = "relay chain", "replayed"
@@ -41,7 +40,6 @@ class BatchRun:
     keep_proofs: bool = False
     fail_fast: bool = False
     progress: Progress = field(default_factory=Unseen)
-    trie_engine: Engine = "auto"
     _failed: list[SegmentFailed] = field(default_factory=list)
     _left: set[int] = field(default_factory=set)
     """Segments that are replayed from checkpoints of an earlier run."""
@@ -68,7 +66,7 @@ class BatchRun:
         """Forget the checkpoints of an earlier run that do not load, or do not follow from the segment before them."""
         folder, newest = self.folder, self.folder.newest
         for number in folder.waiting() + ([] if newest is None else [newest]):
-            segment, probe = folder.segment(number), prepare(self.trie_engine)
+            segment, probe = folder.segment(number), prepare()
             try:
                 thaw(segment.checkpoint, probe)
                 follows = closing_digest(probe).hex() == folder.entries[number - 1].closing
@@ -115,7 +113,7 @@ class BatchRun:
             "closing": segment.closing,
         }
         frame = self.spark.createDataFrame(pa.Table.from_pylist([row], SEGMENTS))
-        rows = replayed(frame, prepare, keep_proofs=self.keep_proofs, trie_engine=self.trie_engine)
+        rows = replayed(frame, prepare, keep_proofs=self.keep_proofs)
         table: pa.Table = rows.toArrow()
         return table.cast(REPLAYED)
 

@@ -22,7 +22,6 @@ from relaycast_pallets.broadcaster.storage import publisher_of
 from relaycast_spark.exceptions import SpineDiverged
 from relaycast_trie import StorageProof, blake2_256
 from relaycast_trie.child_info import ChildInfo
-from relaycast_trie.engine import Engine, warm_up_for
 from relaycast_trie.gc_policy import uncollected
 from relaycast_xcm import ParaId
 
@@ -305,17 +304,14 @@ class Replay:
         }
 
 
-def replay_segments(
-    batches: Batches, prepare: Preparation, *, keep_proofs: bool = False, trie_engine: Engine = "auto"
-) -> Batches:
+def replay_segments(batches: Batches, prepare: Preparation, *, keep_proofs: bool = False) -> Batches:
     """Replay segments (rows of ``SEGMENTS``) and give rows of ``REPLAYED``.
 
     The checkpoint of each is loaded into a simulation that ``prepare`` returns.
     """
-    warm_up_for(trie_engine)
     for batch in batches:
         for row in batch.to_pylist():
-            simulation = prepare(trie_engine)
+            simulation = prepare()
             thaw(row["checkpoint"], simulation)
             yield from _replay_segment(Replay(simulation, segment=row["segment"], keep_proofs=keep_proofs), row)
 

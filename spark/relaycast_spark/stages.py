@@ -30,7 +30,7 @@ from relaycast_spark.publications import (
 )
 from relaycast_spark.replay import REPLAYED, replay_segments
 from relaycast_spark.subscriber_replay import INHERENTS, SUBSCRIBER_BLOCKS, SubscriberTerms, replay_subscribers
-from relaycast_trie import Engine, StateVersion
+from relaycast_trie import StateVersion
 
 EVENT_COLUMNS = ("run", "seq", "namespace", "id", "subject", "occurred_ns")
 EVENT_KEY = ["run", "namespace", "id"]
@@ -67,17 +67,14 @@ def child_roots(
     return ordered.drop("row").mapInArrow(replay, from_arrow_schema(PUBLISHER_ROOTS))
 
 
-def replayed(
-    segments: DataFrame, prepare: Preparation, *, keep_proofs: bool = False, trie_engine: Engine = "auto"
-) -> DataFrame:
+def replayed(segments: DataFrame, prepare: Preparation, *, keep_proofs: bool = False) -> DataFrame:
     """Replay segments (``replay.SEGMENTS``): one row for each relay block, ``replay.REPLAYED``.
 
-    Workers load each segment's checkpoint into what ``prepare`` returns there. The rows are the same with every
-    ``trie_engine``.
+    Workers load each segment's checkpoint into what ``prepare`` returns there.
     """
 
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return replay_segments(batches, prepare, keep_proofs=keep_proofs, trie_engine=trie_engine)
+        return replay_segments(batches, prepare, keep_proofs=keep_proofs)
 
     return segments.mapInArrow(replay, from_arrow_schema(REPLAYED))
 

@@ -37,7 +37,7 @@ TERMS = Terms(keys=8, blocks=2)
 
 @pytest.fixture(scope="module")
 def report() -> PriceReport:
-    return price(keys=8, blocks=2, attacks=[*BY_BLOCKS, "squat", "lies"])
+    return price(TERMS, [*BY_BLOCKS, "squat", "lies"])
 
 
 def griefer(name: str) -> Griefer:
@@ -120,7 +120,7 @@ def test_deep_paths_are_full_branches_down_to_the_limit() -> None:
 
 def test_every_subscriber_carries_the_same_bytes_for_one_payment() -> None:
     """The mutant: a price divided by the number of readers."""
-    one, three = (price(keys=4, blocks=3, readers=readers, attacks=["heartbeat"]).rows[0] for readers in (1, 3))
+    one, three = (price(Terms(keys=4, blocks=3, readers=readers), ["heartbeat"]).rows[0] for readers in (1, 3))
     assert three.harm.pov_bytes == one.harm.pov_bytes
     assert (three.free, three.paid, three.deposit_planck) == (one.free, one.paid, one.deposit_planck)
     ground = PriceGround(replace(TERMS, readers=3), griefer("heartbeat"))
@@ -148,7 +148,7 @@ def test_what_the_attacker_pays_is_what_the_blocks_author_earns() -> None:
 def test_the_price_of_weight_decides_the_fees(monkeypatch: pytest.MonkeyPatch, report: PriceReport) -> None:
     """The mutant: a relay chain that sells its time for nothing."""
     monkeypatch.setattr(WeightToFee, "fee", lambda _prices, _weight: 0)
-    row = price(keys=8, blocks=2, attacks=["heartbeat"]).rows[0]
+    row = price(TERMS, ["heartbeat"]).rows[0]
     assert row.paid.day_planck == 0
     assert row.harm == report.of("heartbeat").harm
 
@@ -157,12 +157,12 @@ def test_entries_that_never_expire_are_found_out(monkeypatch: pytest.MonkeyPatch
     """The mutant: the relay chain expires nothing, so that subscribed keys stay and change in every second block."""
 
     monkeypatch.setattr(Broadcaster, "on_idle", lambda _pallet, _remaining: Weight.ZERO)
-    row = price(keys=8, blocks=2, attacks=["deletion"]).rows[0]
+    row = price(TERMS, ["deletion"]).rows[0]
     assert row.harm.pov_bytes < 0.9 * report.of("deletion").harm.pov_bytes  # type: ignore[operator]
 
 
 def test_a_tight_budget_turns_bytes_into_delay() -> None:
-    row = price(keys=32, blocks=6, budget_bytes=12_000, attacks=["large-values"]).rows[0]
+    row = price(Terms(keys=32, blocks=6, budget_bytes=12_000), ["large-values"]).rows[0]
     assert row.harm.incomplete_blocks > 0
     assert row.harm.missed_callbacks > 0
 
@@ -175,7 +175,7 @@ def test_readers_with_a_tight_budget_know_every_value_before_the_attack() -> Non
 
 
 def test_a_flood_fills_the_relay_chain_and_pays_for_every_parachain() -> None:
-    row = price(keys=1, blocks=2, attacks=["spam"]).rows[0]
+    row = price(Terms(keys=1, blocks=2), ["spam"]).rows[0]
     assert row.deposit_planck == SPAMMERS * POLKADOT.publisher_deposit == 1_300 * UNITS
     assert row.harm.relay_share > 0.9
     assert row.free.once_planck == SPAMMERS * registration_fee()
@@ -185,7 +185,7 @@ def test_a_flood_fills_the_relay_chain_and_pays_for_every_parachain() -> None:
 
 def test_heavy_callbacks_exceed_a_blocks_time_unless_they_are_limited() -> None:
     keys, milliseconds = 64, 1_000
-    rows = price(keys=keys, blocks=2, attacks=["callbacks", "metered-callbacks"])
+    rows = price(Terms(keys=keys, blocks=2), ["callbacks", "metered-callbacks"])
     free, metered = rows.of("callbacks").harm, rows.of("metered-callbacks").harm
     assert (free.callbacks, free.oversize_blocks, free.missed_callbacks) == (keys, 2, 0)
     assert free.ref_time_us > keys * CALLBACK_MS * milliseconds > 2_000 * milliseconds
@@ -237,26 +237,26 @@ def test_churn_sends_what_the_attack_of_that_name_sends() -> None:
 
 @pytest.mark.slow
 def test_the_same_seed_prices_the_same() -> None:
-    first, again, other = (price(keys=2, blocks=2, attacks=["churn"], seed=seed) for seed in (3, 3, 4))
+    first, again, other = (price(Terms(keys=2, blocks=2, seed=seed), ["churn"]) for seed in (3, 3, 4))
     assert first == again
     assert first.rows[0].harm != other.rows[0].harm
 
 
 def test_a_violated_invariant_and_a_lie_that_passes_are_in_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TrackedProof, "ensure_no_unused_nodes", lambda _proof: None)
-    report = price(keys=1, blocks=2, attacks=["lies"])
+    report = price(Terms(keys=1, blocks=2), ["lies"])
     assert any(violation.startswith("undetected: add_foreign") for violation in report.violations)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: price(keys=0),
-        lambda: price(keys=257),
-        lambda: price(blocks=1),
-        lambda: price(readers=0),
-        lambda: price(budget_bytes=0),
-        lambda: price(attacks=["spam", "squirt"]),
+        lambda: price(Terms(keys=0)),
+        lambda: price(Terms(keys=257)),
+        lambda: price(Terms(blocks=1)),
+        lambda: price(Terms(readers=0)),
+        lambda: price(Terms(budget_bytes=0)),
+        lambda: price(Terms(), ["spam", "squirt"]),
     ],
 )
 def test_a_price_that_cannot_be_is_the_callers_slip(call: Callable[[], object]) -> None:

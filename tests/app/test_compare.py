@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from app.weather import weather
 from command_line import Command, Refused, Written
-from relaycast.compare.comparison import compare, measure
+from relaycast.compare.comparison import compare_runs, measure
 from relaycast.refusal import BadInput
 from relaycast.scenario.message_load import MessageLoad
 from relaycast.scenario.policy_choice import (
@@ -59,7 +59,7 @@ def scenario(**policies: Any) -> Scenario:
 
 
 def test_a_design_compared_with_itself_differs_in_nothing() -> None:
-    comparison = compare(scenario(), scenario())
+    comparison = compare_runs(scenario(), scenario()).comparison
     assert comparison.first == comparison.second
     assert comparison.same_trace
     assert comparison.first.broken == []

@@ -138,7 +138,8 @@ def watched(read: list[int], **published: Any) -> Scenario:
     ids=lambda it: f"{it.name} {it.parachains[0].publish.keys}",
 )
 def test_a_prediction_of_what_the_cache_saves_has_the_sign_that_a_run_measures(scenario: Scenario) -> None:
-    run = with_alternative(Simulation.prepare(scenario).run(), scenario)
+    simulation = Simulation.prepare(scenario)
+    run = with_alternative(simulation.run(), simulation)
     assert run.alternative is not None
     predicted = {it.para_id: it.saved for it in predicted_readers(scenario, MODELLED)}
     for it in run.alternative.readers:

@@ -1,6 +1,7 @@
 """Sweeps on this machine: every combination in one table, and nothing done twice after an interrupt."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow.parquet as pq
@@ -9,7 +10,7 @@ import pytest
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast.scenario.files import load_preset
-from relaycast.simulation import sweep_runs
+from relaycast.simulation import worker_processes
 from relaycast.simulation.run_files import simulate
 from relaycast.simulation.sweep import load_sweep, run_cell
 from relaycast.simulation.sweep_folder import SweepFolder
@@ -94,12 +95,12 @@ def test_an_interrupted_sweep_goes_on_behind_the_cells_that_are_whole(
 
     ran: list[int] = []
 
-    def noting(cells: dict[int, bytes], **rest: object) -> object:
+    def noting(work: Any, cells: dict[int, bytes], **rest: Any) -> object:
         ran.extend(cells)
-        return in_processes(cells, **rest)  # type: ignore[arg-type]
+        return worked(work, cells, **rest)
 
-    in_processes = sweep_runs.in_processes
-    monkeypatch.setattr(sweep_runs, "in_processes", noting)
+    worked = worker_processes.worked
+    monkeypatch.setattr(worker_processes, "worked", noting)
     over = ["--no-resume"] if damage == "start over" else []
     assert execute([*command, str(out), *over]) in ENDS_WELL
     again = {"none": [], "flipped": [1], "half": [1]}.get(damage, [0, 1, 2])

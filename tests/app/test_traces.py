@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from command_line import Command, Refused, Written
 from file_contents import contents
-from relaycast.compare.comparison import compare
+from relaycast.compare.comparison import compare_runs
 from relaycast.refusal import BadInput
 from relaycast.scenario.files import load_scenario
 from relaycast.scenario.recording import Playback, Recording
@@ -213,8 +213,8 @@ def test_publications_of_parachains_that_record_nothing_are_refused(loaded: Load
 def test_compare_knows_recorded_traces_apart(loaded: Loaded, file: Written) -> None:
     file(FEED.replace("0x04", "0x07"), "other.csv")
     first = loaded()
-    assert compare(first, replace(first, name="again")).same_trace
-    assert not compare(first, replace(first, publications="other.csv")).same_trace
+    assert compare_runs(first, replace(first, name="again")).comparison.same_trace
+    assert not compare_runs(first, replace(first, publications="other.csv")).comparison.same_trace
 
 
 def test_a_file_that_changes_after_it_was_checked_is_refused(loaded: Loaded, file: Written) -> None:

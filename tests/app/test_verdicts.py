@@ -234,7 +234,7 @@ def test_of_pov_is_everything_that_a_block_carries() -> None:
 
 
 def test_the_alternative_is_measured_in_the_same_blocks() -> None:
-    run = with_alternative(oracle(), ORACLE)
+    run = with_alternative(oracle(), Simulation.prepare(ORACLE))
     it = run.alternative
     assert it is not None
     assert (it.policy, it.first_block, it.last_block) == ("cache=none", 3, 24)
@@ -245,7 +245,7 @@ def test_the_alternative_is_measured_in_the_same_blocks() -> None:
 
 
 def test_the_alternative_is_judged_for_each_reader() -> None:
-    run = with_alternative(oracle(), ORACLE)
+    run = with_alternative(oracle(), Simulation.prepare(ORACLE))
     assert run.alternative is not None
     it = run.alternative
     assert [one.para_id for one in it.readers] == [3000, 3001]
@@ -276,7 +276,7 @@ def test_the_alternative_is_judged_for_each_reader() -> None:
 
 def test_nothing_is_said_of_an_alternative_after_too_few_blocks() -> None:
     scenario = Scenario(parachains=reader().parachains, blocks=6)
-    run = with_alternative(ran(scenario), scenario)
+    run = with_alternative(ran(scenario), Simulation.prepare(scenario))
     assert run.alternative is None
     assert "not measured" in verdicts(run)[2].text
 

@@ -45,9 +45,9 @@ def passed(scenario: Scenario, blocks: int, *, trie_engine: Engine = "auto") -> 
     return batch
 
 
-def thawed(data: bytes, prepared: BatchSimulation, *, trie_engine: Engine = "auto") -> BatchSimulation:
+def thawed(data: bytes, prepared: BatchSimulation) -> BatchSimulation:
     """Return the simulation in a checkpoint, in chains that were prepared as a worker prepares them."""
-    again = pickle.loads(pickle.dumps(prepared.preparation()))(trie_engine)
+    again = pickle.loads(pickle.dumps(prepared.preparation()))()
     assert isinstance(again, BatchSimulation)
     thaw(data, again)
     return again
@@ -120,7 +120,7 @@ def test_a_simulation_goes_on_from_its_checkpoint_as_if_nothing_had_been(
     scenario = replace(scenario, seed=seed)
     batch = passed(scenario, before, trie_engine=engine)
     data = freeze(batch)
-    again = thawed(data, batch, trie_engine=other_engine)
+    again = thawed(data, BatchSimulation.prepare(scenario, trie_engine=other_engine))
     assert freeze(again) == data
     assert_goes_on_alike(batch, again, range(before + 1, before + after + 1))
 

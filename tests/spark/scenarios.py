@@ -134,22 +134,21 @@ def segments_of(scenario: Scenario, *, length: int, trie_engine: Engine = "auto"
     return list(fast_forward(batch, done=1, blocks=scenario.blocks, segment_blocks=length))
 
 
-def preparation_of(scenario: Scenario) -> Preparation:
+def preparation_of(scenario: Scenario, *, trie_engine: Engine = "auto") -> Preparation:
     """Return what workers prepare a scenario with, as it comes to them."""
-    travelled: Preparation = pickle.loads(pickle.dumps(BatchSimulation.prepare(scenario).preparation()))
+    prepared = BatchSimulation.prepare(scenario, trie_engine=trie_engine).preparation()
+    travelled: Preparation = pickle.loads(pickle.dumps(prepared))
     return travelled
 
 
-def replayed_apart(
-    prepare: Preparation, segments: list[Segment], *, keep_proofs: bool = False, trie_engine: Engine = "auto"
-) -> list[Row]:
+def replayed_apart(prepare: Preparation, segments: list[Segment], *, keep_proofs: bool = False) -> list[Row]:
     """Return the rows of segments, each replayed from its checkpoint."""
     rows = [
         {"segment": it.number, "first": it.first, "last": it.last, "checkpoint": it.checkpoint, "closing": it.closing}
         for it in segments
     ]
     given = iter([pa.RecordBatch.from_pylist(rows, SEGMENTS)])
-    batches = replay_segments(given, prepare, keep_proofs=keep_proofs, trie_engine=trie_engine)
+    batches = replay_segments(given, prepare, keep_proofs=keep_proofs)
     return without_segment([row for batch in batches for row in batch.to_pylist()])
 
 

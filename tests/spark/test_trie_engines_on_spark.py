@@ -10,6 +10,7 @@ from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import Scenario
+from relaycast.simulation import batch
 from relaycast.simulation.batch import BatchSimulation
 from relaycast.simulation.run_files import simulate
 from relaycast.simulation.simulation import Simulation
@@ -96,11 +97,20 @@ def test_a_worker_takes_the_engine_that_it_is_told(
     sealed: list[str], made_with: Engine, chosen: Engine, used: str
 ) -> None:
     scenario = replace(MANY_KEYS, blocks=6)
-    segments, prepare = segments_of(scenario, length=4, trie_engine=made_with), preparation_of(scenario)
-    expected = replayed_apart(prepare, segments)
+    segments = segments_of(scenario, length=4, trie_engine=made_with)
+    expected = replayed_apart(preparation_of(scenario), segments)
+    prepare = preparation_of(scenario, trie_engine=chosen)
     sealed.clear()
-    assert replayed_apart(prepare, segments, trie_engine=chosen) == expected
+    assert replayed_apart(prepare, segments) == expected
     assert set(sealed) == {used}
+
+
+def test_kernels_are_warm_before_a_simulation_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare, happened = preparation_of(MARKET, trie_engine="array"), list[object]()
+    monkeypatch.setattr(batch, "warm_up_for", lambda engine: happened.append(("warm", engine)))
+    monkeypatch.setattr(BatchSimulation, "prepare", lambda *_, trie_engine, **__: happened.append(trie_engine))
+    prepare()
+    assert happened == [("warm", "array"), "array"]
 
 
 def test_a_run_that_goes_on_takes_the_engine_that_is_chosen_now(sealed: list[str]) -> None:
@@ -121,9 +131,9 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the workers of a batch run are told to take, segment by segment."""
     engines: list[str] = []
 
-    def watched(*segments: Any, **named: Any) -> Any:
-        engines.append(named["trie_engine"])
-        return stages.replayed(*segments, **named)
+    def watched(segments: Any, prepare: Any, **named: Any) -> Any:
+        engines.append(prepare.trie_engine)
+        return stages.replayed(segments, prepare, **named)
 
     monkeypatch.setattr(pipeline, "replayed", watched)
     return engines

@@ -12,11 +12,9 @@ import pyarrow as pa
 import pytest
 
 import relaycast_trie
-from relaycast_ledger.segments.simulated import Preparation
-from relaycast_spark import proof_tables, replay
+from relaycast_spark import proof_tables
 from relaycast_spark.proof_tables import LIST, TrieTable, prove_random, prove_requests, verify_batches
 from relaycast_spark.publications import PUBLICATIONS, replay_publishers
-from relaycast_spark.replay import replay_segments
 from relaycast_trie import StateVersion, warm_up
 from relaycast_trie.scale import encode_bytes, encode_vec
 
@@ -25,12 +23,6 @@ if TYPE_CHECKING:
 
 KEYS = [bytes([number % 251]) * 31 + bytes([number // 251]) for number in range(500)]
 TABLE = TrieTable.of(pa.array(KEYS, pa.binary()), pa.array(KEYS, pa.binary()))
-
-
-def market() -> Preparation:
-    from spark.scenarios import MARKET, preparation_of  # noqa: PLC0415 - workers load this file, where no tests are found
-
-    return preparation_of(MARKET)
 
 
 def numbered(rows: int) -> pa.RecordBatch:
@@ -124,7 +116,6 @@ def test_steps_tell_a_loop_over_rows() -> None:
         (proof_tables, "warm_up", STAGES["prove what is drawn"][1]),
         (proof_tables, "warm_up", STAGES["prove what is asked for"][1]),
         (relaycast_trie, "warm_up", STAGES["replay publishers"][1]),
-        (replay, "warm_up_for", lambda batches: replay_segments(batches, market(), trie_engine="array")),
     ],
 )
 def test_kernels_are_warm_before_the_first_batch_is_taken(
@@ -134,15 +125,14 @@ def test_kernels_are_warm_before_the_first_batch_is_taken(
     work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
 ) -> None:
     happened: list[object] = []
-    monkeypatch.setattr(module, name, lambda *engine: happened.append(("warm", *engine)))
+    monkeypatch.setattr(module, name, lambda: happened.append("warm"))
 
     def batches() -> Iterator[pa.RecordBatch]:
         happened.append("batch")
         yield from ()
 
     list(work(batches()))
-    warm = ("warm", "array") if name == "warm_up_for" else ("warm",)
-    assert happened == [warm, "batch"]
+    assert happened == ["warm", "batch"]
 
 
 KNOWN = """
@@ -157,7 +147,7 @@ from spark.test_workers import STAGES
 for make, work in STAGES.values():
     list(work(iter([make(60), make(7)])))
 segments = segments_of(MANY_KEYS, length=4, trie_engine="array")
-replayed_apart(preparation_of(MANY_KEYS), segments, trie_engine="array")
+replayed_apart(preparation_of(MANY_KEYS, trie_engine="array"), segments)
 more = {{kernel.py_func.__qualname__: set(kernel.signatures) - known[kernel] for kernel in all_kernels()}}
 assert not any(more.values()), {{name: found for name, found in more.items() if found}}
 print(sum(map(len, known.values())))

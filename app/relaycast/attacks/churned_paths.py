@@ -87,7 +87,8 @@ def churn(
             f"1 to {PUBLISHES_A_BLOCK} keys, {FEWEST_BLOCKS} blocks or more and a budget of at least one byte, "
             f"got {keys}, {blocks} and {budget_bytes}"
         )
-    alone, attacked = (_Churn(keys, budget_bytes, seed, trie_engine) for _ in range(2))
+    networks = (ChainSimulator(seed=seed, window=2, trie_engine=trie_engine) for _ in range(2))
+    alone, attacked = (_Churn(keys, budget_bytes, network) for network in networks)
     for _ in range(blocks):
         alone.step(churning=False)
         attacked.step(churning=True)
@@ -97,11 +98,10 @@ def churn(
 class _Churn:
     """A network with bystanders, the attacker, and a subscriber of all of them."""
 
-    def __init__(self, keys: int, budget_bytes: int | None, seed: int, trie_engine: Engine) -> None:
+    def __init__(self, keys: int, budget_bytes: int | None, network: ChainSimulator) -> None:
         self.keys = keys
         self.budget_bytes = budget_bytes
-        self.network = ChainSimulator(seed=seed, window=2, trie_engine=trie_engine)
-        self.ledger = Ledger(self.network)
+        self.network, self.ledger = network, Ledger(network)
         budget = None if budget_bytes is None else Remaining(limit_bytes=budget_bytes)
         add_bystanders(self.network, FEEDS, SUBSCRIBER, budget=budget)
         self.attacker = self.network.add_parachain(ATTACKER)

@@ -90,7 +90,7 @@ def depth(*, limit: int = 16, blocks: int = 20, seed: int = 0, trie_engine: Engi
         raise ValueError(
             f"a limit of {LOWEST_LIMIT} to {HIGHEST_LIMIT} and {FEWEST_BLOCKS} blocks or more, got {limit} and {blocks}"
         )
-    alone, attacked = (_Griefing(limit, seed, trie_engine) for _ in range(2))
+    alone, attacked = (_Griefing(limit, ChainSimulator(seed=seed, window=2, trie_engine=trie_engine)) for _ in range(2))
     for _ in range(blocks):
         alone.step(striking=False)
         attacked.step(striking=True)
@@ -100,10 +100,9 @@ def depth(*, limit: int = 16, blocks: int = 20, seed: int = 0, trie_engine: Engi
 class _Griefing:
     """A network with bystanders and the attacker."""
 
-    def __init__(self, limit: int, seed: int, trie_engine: Engine) -> None:
+    def __init__(self, limit: int, network: ChainSimulator) -> None:
         self.limit = limit
-        self.network = ChainSimulator(seed=seed, window=2, trie_engine=trie_engine)
-        self.ledger = Ledger(self.network)
+        self.network, self.ledger = network, Ledger(network)
         add_bystanders(self.network, FEEDS, SUBSCRIBER, config=SubscriberConfig(max_trie_depth=limit))
         self.network.add_parachain(ATTACKER)
         self.network.register_publisher(ATTACKER)

@@ -128,9 +128,12 @@ def callbacks(
             f"{MAX_MICROSECONDS:,} and limit_us 0 or at least callback_us, "
             f"got {keys}, {blocks}, {callback_us} and {limit_us}"
         )
-    alone = _Readers(keys, callback_us, limit_us, seed, trie_engine)
-    unlimited = _Readers(keys, callback_us, 0, seed, trie_engine)
-    limited = _Readers(keys, callback_us, limit_us, seed, trie_engine) if limit_us else unlimited
+
+    def readers(limit_us: int) -> _Readers:
+        return _Readers(keys, callback_us, limit_us, ChainSimulator(seed=seed, window=2, trie_engine=trie_engine))
+
+    alone, unlimited = readers(limit_us), readers(0)
+    limited = readers(limit_us) if limit_us else unlimited
     for _ in range(blocks):
         alone.step(striking=False)
         for run in {id(it): it for it in (unlimited, limited)}.values():
@@ -141,11 +144,10 @@ def callbacks(
 class _Readers:
     """A network with bystanders, the attacker, and a subscriber of all of them whose callbacks take long."""
 
-    def __init__(self, keys: int, callback_us: int, limit_us: int, seed: int, trie_engine: Engine) -> None:
+    def __init__(self, keys: int, callback_us: int, limit_us: int, network: ChainSimulator) -> None:
         self.keys = KEYS_READ[:keys]
         self.callback_us, self.limit_us = callback_us, limit_us
-        self.network = ChainSimulator(seed=seed, window=2, trie_engine=trie_engine)
-        self.ledger = Ledger(self.network)
+        self.network, self.ledger = network, Ledger(network)
         add_bystanders(self.network, FEEDS, SUBSCRIBER, config=SubscriberConfig(callback_limit=limit_of(limit_us)))
         self.attacker = self.network.add_parachain(ATTACKER)
         self.network.register_publisher(ATTACKER)

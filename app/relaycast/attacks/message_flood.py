@@ -144,7 +144,8 @@ def spam(
             f"at least one block, 1 to {MAX_PARACHAINS} parachains and values of at most {MAX_PUBLISH_VALUE_BYTES} "
             f"bytes, got {blocks}, {parachains} and {value_bytes}"
         )
-    alone, attacked = (_Flood(parachains, seed, value_bytes, trie_engine) for _ in range(2))
+    networks = (ChainSimulator(seed=seed, window=2, trie_engine=trie_engine) for _ in range(2))
+    alone, attacked = (_Flood(parachains, value_bytes, network) for network in networks)
     before = attacked.state_bytes()
     for _ in range(blocks):
         alone.step(spamming=False)
@@ -155,9 +156,8 @@ def spam(
 class _Flood:
     """A network with bystanders and spammers; what the spammers do is counted block by block."""
 
-    def __init__(self, parachains: int, seed: int, value_bytes: int, trie_engine: Engine) -> None:
-        self.network = ChainSimulator(seed=seed, window=2, trie_engine=trie_engine)
-        self.ledger = Ledger(self.network)
+    def __init__(self, parachains: int, value_bytes: int, network: ChainSimulator) -> None:
+        self.network, self.ledger = network, Ledger(network)
         chain = self.network.relay_chain
         self.publish_weight = chain.broadcaster.config.weight("publish")
         chain.executor.weigher = Weigher(OTHER_INSTRUCTIONS, PublishWeight(self.publish_weight))
@@ -165,7 +165,7 @@ class _Flood:
         ids = [ParaId(FIRST_SPAMMER + number) for number in range(parachains)]
         for para_id in ids:
             self.network.register_publisher(para_id)
-        self.spammers = [_Spammer(para_id, seed=seed, value_bytes=value_bytes) for para_id in ids]
+        self.spammers = [_Spammer(para_id, seed=network.seed, value_bytes=value_bytes) for para_id in ids]
         self.value_bytes = value_bytes
         self.records: list[BlockRecord] = []
         self.series: list[FloodBlock] = []

@@ -6,6 +6,7 @@ can be seen where it does.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -77,7 +78,8 @@ class BudgetCurve(Struct, frozen=True, kw_only=True):
 
 def find_budget(scenario: Scenario, *, tried: Tried | None = None, trie_engine: Engine = "auto") -> BudgetCurve:
     """Search for the smallest budgets of ``scenario``; raises ``BadInput`` as ``Simulation.prepare`` does."""
-    search = _Search(scenario, tried, trie_engine)
+    measured = partial(measure, trie_engine=trie_engine, accounts=False, settling_blocks=SETTLING_BLOCKS)
+    search = _Search(scenario, measured, tried)
     allowed = scenario.relaychain.allowed_pov_bytes
     whole = search.at(allowed)
 
@@ -103,19 +105,18 @@ def find_budget(scenario: Scenario, *, tried: Tried | None = None, trie_engine: 
 class _Search:
     """Budgets that were tried, each once."""
 
-    def __init__(self, scenario: Scenario, tried: Tried | None, trie_engine: Engine) -> None:
+    def __init__(self, scenario: Scenario, measured: Callable[[Scenario], Design], tried: Tried | None) -> None:
         self.points: dict[int, BudgetPoint] = {}
         self.most_charged = 0
         """The most that a pass was charged in any run: more budget serves no better, but for messages."""
 
-        self._scenario, self._tried, self._trie_engine = scenario, tried, trie_engine
+        self._scenario, self._measured, self._tried = scenario, measured, tried
 
     def at(self, budget: int) -> BudgetPoint:
         """Return what ``budget`` bytes come to."""
         if budget not in self.points:
             policies = replace(self._scenario.policies, budget=f"remaining:{budget}B")
-            limited = replace(self._scenario, policies=policies)
-            design = measure(limited, trie_engine=self._trie_engine, accounts=False, settling_blocks=SETTLING_BLOCKS)
+            design = self._measured(replace(self._scenario, policies=policies))
             charged = (it.charged_bytes_max for it in design.subscribers.values())
             self.most_charged = max(self.most_charged, *charged)
             self.points[budget] = _point(budget, design)

@@ -3,17 +3,15 @@
 Exit code 1 says that an attack got through: others were harmed, or a lie went undetected.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter, validators
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import Json, TrieEngine
 from relaycast.refusal import BadInput, nearest, shown
-
-if TYPE_CHECKING:
-    from relaycast_trie import Engine
 
 app = App(
     name="attack",
@@ -120,15 +118,22 @@ PricedAttacks = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class AttackFlags:
+    """Options of every attack."""
+
+    seed: AttackSeed = 0
+    trie_engine: TrieEngine = "auto"
+    json: Json = False
+
+
+Flags = Annotated[AttackFlags, Parameter(name="*")]
+NO_FLAGS = AttackFlags()
+
+
 @app.command
 def spam(
-    *,
-    blocks: AttackBlocks = 12,
-    parachains: Parachains = 8,
-    values: Values = 2_048,
-    seed: AttackSeed = 0,
-    trie_engine: TrieEngine = "auto",
-    json: Json = False,
+    *, blocks: AttackBlocks = 12, parachains: Parachains = 8, values: Values = 2_048, flags: Flags = NO_FLAGS
 ) -> ExitCode:
     """Flood the relay chain with messages at the limits, and print what it spent and whether others were harmed.
 
@@ -137,26 +142,17 @@ def spam(
     Example: relaycast attack spam --parachains 16 --blocks 20
     """
     from relaycast.attacks import spam as attack  # noqa: PLC0415
-    from relaycast.cli.tables.attack import print_json, print_spam  # noqa: PLC0415
+    from relaycast.cli.tables.attack import print_spam  # noqa: PLC0415
 
-    report = attack(blocks=blocks, parachains=parachains, value_bytes=values, seed=seed, trie_engine=trie_engine)
-    if json:
-        derived = {"harmed": report.harmed, "block_fits_publishes": report.block_fits_publishes}
-        print_json("spam", report, ok=not report.harmed, **derived)
-    else:
-        print_spam(report)
-    return _ended(report.violations, ok=not report.harmed)
+    report = attack(
+        blocks=blocks, parachains=parachains, value_bytes=values, seed=flags.seed, trie_engine=flags.trie_engine
+    )
+    derived = {"harmed": report.harmed, "block_fits_publishes": report.block_fits_publishes}
+    return _told("spam", report, print_spam, flags, ok=not report.harmed, **derived)
 
 
 @app.command
-def depth(
-    *,
-    limit: DepthLimit = 16,
-    blocks: DepthBlocks = 20,
-    seed: AttackSeed = 0,
-    trie_engine: TrieEngine = "auto",
-    json: Json = False,
-) -> ExitCode:
+def depth(*, limit: DepthLimit = 16, blocks: DepthBlocks = 20, flags: Flags = NO_FLAGS) -> ExitCode:
     """Publish under keys made to exceed MaxTrieDepth, and print which block disables the attacker and what others got.
 
     Others are three publishers of the same subscriber, who are compared with the same run without the last crafted key.
@@ -164,25 +160,15 @@ def depth(
     Example: relaycast attack depth --limit 8
     """
     from relaycast.attacks import depth as attack  # noqa: PLC0415
-    from relaycast.cli.tables.attack import print_depth, print_json  # noqa: PLC0415
+    from relaycast.cli.tables.attack import print_depth  # noqa: PLC0415
 
-    report = attack(limit=limit, blocks=blocks, seed=seed, trie_engine=trie_engine)
-    if json:
-        print_json("depth", report, ok=report.contained, harmed=report.harmed)
-    else:
-        print_depth(report)
-    return _ended(report.violations, ok=report.contained)
+    report = attack(limit=limit, blocks=blocks, seed=flags.seed, trie_engine=flags.trie_engine)
+    return _told("depth", report, print_depth, flags, ok=report.contained, harmed=report.harmed)
 
 
 @app.command
 def churn(
-    *,
-    keys: ChurnKeys = 64,
-    blocks: ChurnBlocks = 20,
-    budget: ChurnBudget = None,
-    seed: AttackSeed = 0,
-    trie_engine: TrieEngine = "auto",
-    json: Json = False,
+    *, keys: ChurnKeys = 64, blocks: ChurnBlocks = 20, budget: ChurnBudget = None, flags: Flags = NO_FLAGS
 ) -> ExitCode:
     """Put keys in and take them out beside subscribed ones, and print what that costs readers without a new value.
 
@@ -192,14 +178,10 @@ def churn(
     Example: relaycast attack churn --keys 256 --budget 12000
     """
     from relaycast.attacks import churn as attack  # noqa: PLC0415
-    from relaycast.cli.tables.attack import print_churn, print_json  # noqa: PLC0415
+    from relaycast.cli.tables.attack import print_churn  # noqa: PLC0415
 
-    report = attack(keys=keys, blocks=blocks, budget_bytes=budget, seed=seed, trie_engine=trie_engine)
-    if json:
-        print_json("churn", report, ok=not report.harmed, harmed=report.harmed)
-    else:
-        print_churn(report)
-    return _ended(report.violations, ok=not report.harmed)
+    report = attack(keys=keys, blocks=blocks, budget_bytes=budget, seed=flags.seed, trie_engine=flags.trie_engine)
+    return _told("churn", report, print_churn, flags, ok=not report.harmed, harmed=report.harmed)
 
 
 @app.command
@@ -209,9 +191,7 @@ def callbacks(
     callback_us: CallbackTime = 10_000,
     limit_us: CallbackLimit = 500_000,
     blocks: ChurnBlocks = 24,
-    seed: AttackSeed = 0,
-    trie_engine: TrieEngine = "auto",
-    json: Json = False,
+    flags: Flags = NO_FLAGS,
 ) -> ExitCode:
     """Change every key in every block; print the time of a reader's callbacks and the delay of other values.
 
@@ -221,29 +201,23 @@ def callbacks(
     Example: relaycast attack callbacks --limit-us 0
     """
     from relaycast.attacks import callbacks as attack  # noqa: PLC0415
-    from relaycast.cli.tables.attack import print_callbacks, print_json  # noqa: PLC0415
+    from relaycast.cli.tables.attack import print_callbacks  # noqa: PLC0415
 
     if 0 < limit_us < callback_us:
         raise BadInput("--limit-us", str(limit_us), f"0, or at least --callback-us = {callback_us}")
     report = attack(
-        keys=keys, blocks=blocks, callback_us=callback_us, limit_us=limit_us, seed=seed, trie_engine=trie_engine
+        keys=keys,
+        blocks=blocks,
+        callback_us=callback_us,
+        limit_us=limit_us,
+        seed=flags.seed,
+        trie_engine=flags.trie_engine,
     )
-    if json:
-        print_json("callbacks", report, ok=report.contained, harmed=report.harmed)
-    else:
-        print_callbacks(report)
-    return _ended(report.violations, ok=report.contained)
+    return _told("callbacks", report, print_callbacks, flags, ok=report.contained, harmed=report.harmed)
 
 
 @app.command
-def squat(
-    *,
-    every: SquatEvery = 4,
-    blocks: SquatBlocks = 24,
-    seed: AttackSeed = 0,
-    trie_engine: TrieEngine = "auto",
-    json: Json = False,
-) -> ExitCode:
+def squat(*, every: SquatEvery = 4, blocks: SquatBlocks = 24, flags: Flags = NO_FLAGS) -> ExitCode:
     """Register a parachain of others first, remove what it publishes every few blocks, and print who loses values.
 
     Four cases: a public parachain's id, the same after its owner has registered, and a system parachain's id under the
@@ -253,25 +227,14 @@ def squat(
     Example: relaycast attack squat --every 8
     """
     from relaycast.attacks import squat as attack  # noqa: PLC0415
-    from relaycast.cli.tables.attack import print_json, print_squat  # noqa: PLC0415
+    from relaycast.cli.tables.attack import print_squat  # noqa: PLC0415
 
-    report = attack(every=every, blocks=blocks, seed=seed, trie_engine=trie_engine)
-    if json:
-        print_json("squat", report, ok=not report.harmed, harmed=[row.harmed for row in report.rows])
-    else:
-        print_squat(report)
-    return _ended(report.violations, ok=not report.harmed)
+    report = attack(every=every, blocks=blocks, seed=flags.seed, trie_engine=flags.trie_engine)
+    return _told("squat", report, print_squat, flags, ok=not report.harmed, harmed=[row.harmed for row in report.rows])
 
 
 @app.command
-def omit(
-    *,
-    blocks: AttackBlocks = 12,
-    samples: Samples = 10,
-    seed: AttackSeed = 0,
-    trie_engine: TrieEngine = "auto",
-    json: Json = False,
-) -> ExitCode:
+def omit(*, blocks: AttackBlocks = 12, samples: Samples = 10, flags: Flags = NO_FLAGS) -> ExitCode:
     """Let collators leave out nodes and messages that they should hand over, and print what caught each lie.
 
     Omissions within the last min_weight of a budget cannot be told from an honest end. Hashes may stand for messages
@@ -279,25 +242,18 @@ def omit(
 
     Example: relaycast attack omit --samples 0
     """
-    return _lies("omit", blocks, samples, seed, trie_engine, json)
+    return _lies("omit", blocks, samples, flags)
 
 
 @app.command
-def extra(
-    *,
-    blocks: AttackBlocks = 12,
-    samples: Samples = 10,
-    seed: AttackSeed = 0,
-    trie_engine: TrieEngine = "auto",
-    json: Json = False,
-) -> ExitCode:
+def extra(*, blocks: AttackBlocks = 12, samples: Samples = 10, flags: Flags = NO_FLAGS) -> ExitCode:
     """Let collators hand over wrong nodes, and invent, alter and reorder messages, and print what caught each lie.
 
     A lie that goes undetected makes the exit code 1.
 
     Example: relaycast attack extra --seed 7
     """
-    return _lies("extra", blocks, samples, seed, trie_engine, json)
+    return _lies("extra", blocks, samples, flags)
 
 
 @app.command
@@ -308,9 +264,7 @@ def price(
     keys: PriceKeys = 64,
     blocks: PriceBlocks = 8,
     budget: ChurnBudget = None,
-    seed: AttackSeed = 0,
-    trie_engine: TrieEngine = "auto",
-    json: Json = False,
+    flags: Flags = NO_FLAGS,
 ) -> ExitCode:
     """Run every attack; print its harm, and its cost to the attacker in a day.
 
@@ -320,41 +274,40 @@ def price(
 
     Example: relaycast attack price churn deep-paths --keys 16
     """
-    from relaycast.attacks.price import MEASURED  # noqa: PLC0415
+    from relaycast.attacks.price import MEASURED, Terms  # noqa: PLC0415
     from relaycast.attacks.price import price as price_attacks  # noqa: PLC0415
-    from relaycast.cli.tables.attack import print_json  # noqa: PLC0415
     from relaycast.cli.tables.price import print_prices  # noqa: PLC0415
 
     chosen = tuple(attacks or ())
     for name in chosen:
         if name not in MEASURED:
             raise BadInput("ATTACK", shown(name), "an attack", nearest(name, list(MEASURED)))
-    report = price_attacks(
-        attacks=chosen, keys=keys, blocks=blocks, budget_bytes=budget, seed=seed, trie_engine=trie_engine
-    )
-    if json:
-        print_json("price", report, ok=not report.violations)
-    else:
-        print_prices(report)
-    return _ended(report.violations, ok=True)
+    terms = Terms(keys=keys, blocks=blocks, budget_bytes=budget, seed=flags.seed, trie_engine=flags.trie_engine)
+    report = price_attacks(terms, chosen)
+    return _told("price", report, print_prices, flags, ok=not report.violations)
 
 
-def _lies(family: str, blocks: int, samples: int, seed: int, trie_engine: "Engine", json: bool) -> ExitCode:
+def _lies(family: str, blocks: int, samples: int, flags: AttackFlags) -> ExitCode:
     from relaycast import attacks  # noqa: PLC0415
-    from relaycast.cli.tables.attack import print_json, print_lies  # noqa: PLC0415
+    from relaycast.cli.tables.attack import print_lies  # noqa: PLC0415
 
     attack = {"omit": attacks.omit, "extra": attacks.extra}[family]
-    report = attack(blocks=blocks, samples=samples, seed=seed, trie_engine=trie_engine)
-    if json:
-        counts = {"told": report.told, "caught": report.caught, "undetected": report.undetected}
-        passed = {"within_min_weight": report.within_min_weight, "put_off": report.put_off}
-        print_json(family, report, ok=report.ok, **counts, **passed)
+    report = attack(blocks=blocks, samples=samples, seed=flags.seed, trie_engine=flags.trie_engine)
+    counts = {"told": report.told, "caught": report.caught, "undetected": report.undetected}
+    passed = {"within_min_weight": report.within_min_weight, "put_off": report.put_off}
+    return _told(family, report, print_lies, flags, ok=report.ok, **counts, **passed)
+
+
+def _told(
+    family: str, report: Any, print_table: Callable[[Any], None], flags: AttackFlags, *, ok: bool, **derived: object
+) -> ExitCode:
+    """Print a report, with what is derived from it where it is JSON, and return how the verb ends."""
+    from relaycast.cli.tables.attack import print_json  # noqa: PLC0415
+
+    if flags.json:
+        print_json(family, report, ok=ok, **derived)
     else:
-        print_lies(report)
-    return _ended(report.violations, ok=not report.undetected)
-
-
-def _ended(violations: Sequence[str], *, ok: bool) -> ExitCode:
-    if violations:
+        print_table(report)
+    if report.violations:
         return ExitCode.INVARIANT_VIOLATED
     return ExitCode.FINE if ok else ExitCode.CHECK_FAILED

@@ -11,9 +11,8 @@ import msgspec
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
-from relaycast.cli.flags.run import PolicyOverrides, RunFlags, Settings, overridden, show
+from relaycast.cli.flags.run import NO_FLAGS, OUT, Out, ScenarioFlags, overridden, show
 from relaycast.cli.options import Json, TrieEngine
-from relaycast.cli.simulate import OUT, Blocks, GenesisFile, Out, Seed, adjusted
 from relaycast.simulation.run_folder import check_writable, staged
 from relaycast.terminal import shows_progress
 from relaycast_ledger.outcome import SCHEMA_VERSION
@@ -26,11 +25,7 @@ def budget(
     scenario: Annotated[str, Parameter(help="a scenario file, the name of a preset, or - for TOML on standard input")],
     /,
     *,
-    blocks: Blocks = None,
-    seed: Seed = None,
-    genesis: GenesisFile = None,
-    settings: Settings = None,
-    policy: PolicyOverrides = None,
+    flags: Annotated[ScenarioFlags, Parameter(name="*")] = NO_FLAGS,
     out: Out = OUT,
     trie_engine: TrieEngine = "auto",
     open_: Annotated[bool, Parameter(name="--open", help="show the page in a browser")] = False,
@@ -51,8 +46,7 @@ def budget(
     from relaycast.scenario.files import load_named  # noqa: PLC0415
     from relaycast.scenario.wasm_checks import refuse_runtimes  # noqa: PLC0415
 
-    flags = RunFlags(settings=settings, policy=policy)
-    wanted = overridden(adjusted(load_named(scenario, "budget"), blocks, seed, genesis), flags)
+    wanted = overridden(load_named(scenario, "budget"), flags)
     refuse_runtimes(wanted, "budget", "modelled parachains, whose budgets are searched")
     check_writable(out)
     with _progress(shown=shows_progress() and not json) as tried:

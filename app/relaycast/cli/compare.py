@@ -9,8 +9,9 @@ import msgspec
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.flags.run import NO_FLAGS, OUT, Out, TraceFlags, adjusted
 from relaycast.cli.options import Json, TrieEngine
-from relaycast.cli.simulate import OUT, Blocks, GenesisFile, Out, Seed, adjusted, progress_bar
+from relaycast.cli.simulate import progress_bar
 from relaycast.refusal import BadInput
 from relaycast.simulation.run_folder import check_writable, staged
 from relaycast.terminal import shows_progress
@@ -35,9 +36,7 @@ def compare(
     /,
     *,
     policy: Overrides = None,
-    blocks: Blocks = None,
-    seed: Seed = None,
-    genesis: GenesisFile = None,
+    flags: Annotated[TraceFlags, Parameter(name="*")] = NO_FLAGS,
     trie_engine: TrieEngine = "auto",
     out: Out = OUT,
     json: Json = False,
@@ -61,10 +60,10 @@ def compare(
     from relaycast.scenario.files import load_named  # noqa: PLC0415
     from relaycast.scenario.wasm_checks import refuse_runtimes  # noqa: PLC0415
 
-    ours = adjusted(load_named(first, "compare"), blocks, seed, genesis)
+    ours = adjusted(load_named(first, "compare"), flags)
     if second is None and not policy:
         raise BadInput("compare", "one scenario", "a second one, or --policy KIND=NAME")
-    theirs = ours if second is None else adjusted(load_named(second, "compare"), blocks, seed, genesis)
+    theirs = ours if second is None else adjusted(load_named(second, "compare"), flags)
     for one in (ours, theirs):
         refuse_runtimes(one, "compare", "modelled parachains; relaycast pov snapshot compares real runtimes")
     theirs = _overridden(theirs, policy or [])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import App, Parameter
 
 from relaycast.cli.exit_code import ExitCode
+from relaycast.cli.flags.run import GenesisFile, TraceFlags, adjusted
 from relaycast.cli.options import AllowOversize, AllowStarved, Json, TrieEngine
-from relaycast.cli.simulate import GenesisFile
 from relaycast.inputs import STDIN, place_of
 from relaycast.refusal import SHOWN_CHARACTERS, BadInput, nearest, shown
 from relaycast.simulation.run_folder import check_writable
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from relaycast.pov.github import Findings
     from relaycast.pov.snapshot import ScenarioSizes, Snapshot
     from relaycast.scenario.scenario import Scenario
-    from relaycast.simulation.simulation import Progress
-    from relaycast_ledger.outcome import Outcome
     from relaycast_trie import Engine
 
 app = App(name="pov", help="Keep proof sizes under version control, and take a real block apart.")
@@ -153,7 +151,6 @@ def inspect(block: BlockSource, /, *, at: At = None, json: Json = False) -> Exit
 
 def _wanted(names: tuple[str, ...], kept: "Snapshot", file: Path, genesis: str | None) -> "dict[str, _Wanted]":
     """Return the scenarios by name; ``genesis`` is for all of them, instead of kept ones."""
-    from relaycast.cli.simulate import adjusted  # noqa: PLC0415
     from relaycast.scenario.files import load_named, presets  # noqa: PLC0415
 
     given = [(name, genesis) for name in names]
@@ -165,7 +162,7 @@ def _wanted(names: tuple[str, ...], kept: "Snapshot", file: Path, genesis: str |
         raise BadInput("pov snapshot", "no scenario", "a scenario file or the name of a preset")
     found: dict[str, _Wanted] = {}
     for name, start in given:
-        scenario = adjusted(load_named(name, "pov snapshot"), None, None, start)
+        scenario = adjusted(load_named(name, "pov snapshot"), TraceFlags(genesis=start))
         if scenario.name in found:
             raise BadInput(name, f"the name {shown(scenario.name)} again", "scenarios with names of their own")
         source = name if name in presets() else _from(file, name)
@@ -208,11 +205,14 @@ def _measure_all(
     from relaycast.cli.simulate import progress_bar  # noqa: PLC0415
     from relaycast.pov.snapshot import sizes_of_run  # noqa: PLC0415
     from relaycast.report.verdicts import Severity, verdicts  # noqa: PLC0415
+    from relaycast.simulation.simulation import Simulation  # noqa: PLC0415
 
     measured, found = {}, _Found([], [], [], [])
     for name, it in wanted.items():
         with progress_bar(it.scenario, shown=shown) as progress:
-            run = _measure(it.scenario, trie_engine, progress)
+            simulation = Simulation.prepare(it.scenario, trie_engine=trie_engine)
+            simulation.keep_accounts(per_key=False)
+            run = simulation.run(progress)
         measured[name] = sizes_of_run(run, source=it.source, genesis=it.genesis)
         found.broken.extend(f"{name}: {violation}" for violation in run.invariants.violations)
         found.trapped.extend(f"{name}: the runtime failed: {line}" for line in run.refusals)
@@ -220,15 +220,6 @@ def _measure_all(
         found.oversize.extend(line for about, line in bad.items() if about == "fits")
         found.starved.extend(line for about, line in bad.items() if about == "starved")
     return measured, found
-
-
-def _measure(scenario: "Scenario", trie_engine: "Engine", progress: "Progress | None") -> "Outcome":
-    """Run a scenario and write nothing."""
-    from relaycast.simulation.simulation import Simulation  # noqa: PLC0415
-
-    simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
-    simulation.keep_accounts(per_key=False)
-    return simulation.run(progress)
 
 
 def _print_json(verdict: "Verdict", file: Path, check: bool, found: _Found) -> None:

@@ -102,23 +102,25 @@ def _refuse_beside_local(options: dict[str, object]) -> None:
 @contextmanager
 def _processes(workers: int, trie_engine: "Engine") -> "Iterator[tuple[Runner, Progress]]":
     from relaycast.cli.tables.bars import stage_progress  # noqa: PLC0415
-    from relaycast.simulation.sweep_runs import in_processes  # noqa: PLC0415
+    from relaycast.simulation.sweep import run_cell  # noqa: PLC0415
+    from relaycast.simulation.worker_processes import worked  # noqa: PLC0415
     from relaycast_trie.engine import warm_up_for  # noqa: PLC0415
 
     warm_up_for(trie_engine)  # before any worker looks for compiled kernels
     with stage_progress() as progress:
-        yield partial(in_processes, workers=workers, trie_engine=trie_engine), progress
+        yield partial(worked, partial(run_cell, trie_engine=trie_engine), workers=workers), progress
 
 
 @contextmanager
 def _spark(
     cells: "list[Cell]", session: "AbstractContextManager[tuple[Spark, Progress]]", trie_engine: "Engine"
 ) -> "Iterator[tuple[Runner, Progress]]":
-    from relaycast.simulation.sweep import table_schema  # noqa: PLC0415
+    from relaycast.simulation.sweep import run_cell, table_schema  # noqa: PLC0415
     from relaycast.simulation.sweep_runs import on_spark  # noqa: PLC0415
 
     with session as (spark, progress):
-        yield partial(on_spark, schema=table_schema(cells), spark=spark, trie_engine=trie_engine), progress
+        work = partial(run_cell, trie_engine=trie_engine)
+        yield partial(on_spark, work, schema=table_schema(cells), spark=spark), progress
 
 
 class _Allowed(NamedTuple):

@@ -122,17 +122,13 @@ class Compared:
     runs: tuple[Outcome, Outcome]
 
 
-def compare(first: Scenario, second: Scenario, *, trie_engine: Engine = "auto") -> Comparison:
-    """Simulate both and set their figures side by side; raises ``BadInput`` as ``Simulation.prepare`` does."""
-    return compare_runs(first, second, trie_engine=trie_engine).comparison
-
-
 def compare_runs(
     first: Scenario, second: Scenario, *, progress: Progress | None = None, trie_engine: Engine = "auto"
 ) -> Compared:
     """Simulate both, with what came of every block; raises ``BadInput`` as ``Simulation.prepare`` does."""
     names = {chain.id: chain.name for scenario in (second, first) for chain in scenario.subscribers()}
-    (ours, our_run), (theirs, their_run) = (_measured(it, progress, trie_engine) for it in (first, second))
+    simulations = (Simulation.prepare(it, trie_engine=trie_engine) for it in (first, second))
+    (ours, our_run), (theirs, their_run) = (_measured(it, progress) for it in simulations)
     same_trace = _trace(first) == _trace(second)
     comparison = Comparison(first=ours, second=theirs, names=names, same_trace=same_trace)
     return Compared(comparison, (first, second), (our_run, their_run))
@@ -141,7 +137,6 @@ def compare_runs(
 def measure(
     scenario: Scenario,
     *,
-    progress: Progress | None = None,
     trie_engine: Engine = "auto",
     accounts: bool = True,
     settling_blocks: int = MAX_SETTLING_BLOCKS,
@@ -150,18 +145,17 @@ def measure(
 
     Without ``accounts`` no byte has a cause, and blocks that fit in any case are not compressed, which is quicker.
     """
-    return _measured(scenario, progress, trie_engine, accounts=accounts, settling_blocks=settling_blocks)[0]
+    simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
+    return _measured(simulation, None, accounts=accounts, settling_blocks=settling_blocks)[0]
 
 
 def _measured(
-    scenario: Scenario,
-    progress: Progress | None = None,
-    trie_engine: Engine = "auto",
+    simulation: Simulation,
+    progress: Progress | None,
     *,
     accounts: bool = True,
     settling_blocks: int = MAX_SETTLING_BLOCKS,
 ) -> tuple[Design, Outcome]:
-    simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
     simulation.network.ledger.compresses = accounts
     if accounts:
         simulation.keep_accounts(per_key=False)
@@ -176,8 +170,8 @@ def _measured(
             break
         watch.take(simulation.network.ledger.step(), counted=False)
     design = Design(
-        name=scenario.name,
-        policies=described(scenario.policies),
+        name=simulation.scenario.name,
+        policies=described(simulation.scenario.policies),
         subscribers=watch.figures(simulation.tally),
         broken=_broken(simulation.network.ledger.invariants.violations),
     )

@@ -5,7 +5,7 @@ The attacks are those of ``relaycast attack price``.
 
 from collections.abc import Sequence
 
-from relaycast.attacks.price import AttackPrice, PriceReport, price
+from relaycast.attacks.price import AttackPrice, PriceReport, Terms, price
 from relaycast.attacks.price.griefers import CALLBACK_MS
 from relaycast.attacks.price.ground import FEEDS
 from relaycast.experiments.chart import Axis, Chart
@@ -74,7 +74,7 @@ def measure(scale: Scale) -> list[Priced]:
 def _rows(
     scale: Scale, keys: int, blocks: int, attacks: Sequence[str], *, budget_bytes: int | None = None
 ) -> list[Priced]:
-    report = price(keys=keys, blocks=blocks, attacks=attacks, budget_bytes=budget_bytes, seed=scale.seed)
+    report = price(Terms(keys=keys, blocks=blocks, budget_bytes=budget_bytes, seed=scale.seed), attacks)
     assert not report.violations, report.violations[0]
     return [_row(report.of(attack), report) for attack in attacks]
 

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Simulation
 from relaycast_ledger.outcome import Alternative, Outcome, Point, ReaderAlternative
-from relaycast_trie.engine import Engine
 
 OTHER_CACHE = {"structure": "none", "none": "structure"}
 
@@ -34,18 +33,17 @@ class Probe(NamedTuple):
     violations: int
 
 
-def with_alternative(
-    run: Outcome, scenario: Scenario, *, trie_engine: Engine = "auto", probe: Callable[[], Probe] | None = None
-) -> Outcome:
-    """Return ``run`` with the figures of the other cache policy for its first blocks, if there are enough blocks.
+def with_alternative(run: Outcome, simulation: Simulation, probe: Callable[[], Probe] | None = None) -> Outcome:
+    """Return the simulation's ``run`` with figures of the other cache policy, if it has enough blocks for them.
 
     An upgrade among them may replace the policy: then ``run`` is unchanged. ``probe`` is where it was run elsewhere.
     """
+    scenario = simulation.scenario
     last = probed_blocks(scenario, sum(it.keys for it in run.subscribers))
     first = _first_delivery(run)
     if first is None or last - first + 1 < FEWEST_BLOCKS or any(it.at <= last for it in run.upgrades or ()):
         return run
-    theirs = probed(scenario, last, trie_engine=trie_engine) if probe is None else probe()
+    theirs = probed(simulation, last) if probe is None else probe()
     readers = [
         ReaderAlternative(
             para_id=it.para_id,
@@ -74,18 +72,20 @@ def probed_blocks(scenario: Scenario, keys: int) -> int:
     return min(PROBED_BLOCKS, scenario.blocks, MOST_KEY_BLOCKS // max(1, keys))
 
 
-def probed(scenario: Scenario, last: int, *, trie_engine: Engine = "auto") -> Probe:
-    """Run the blocks up to ``last`` under the other policy."""
+def probed(simulation: Simulation, last: int) -> Probe:
+    """Run the blocks of another simulation up to ``last`` under the other policy."""
+    scenario = simulation.scenario
     policies = replace(scenario.policies, cache=OTHER_CACHE[scenario.policies.cache])
-    simulation = Simulation.prepare(replace(scenario, policies=policies, blocks=last), trie_engine=trie_engine)
-    simulation.network.ledger.compresses = False
-    for _ in simulation.blocks():
+    scenario = replace(scenario, policies=policies, blocks=last)
+    again = Simulation.prepare(scenario, trie_engine=simulation.chains.trie_engine)
+    again.network.ledger.compresses = False
+    for _ in again.blocks():
         pass
-    tally = simulation.tally
+    tally = again.tally
     return Probe(
         {chain.id: tally.of(chain.id).points for chain in scenario.subscribers()},
         sum(it.told_again for it in tally.subscribers.values()),
-        len(simulation.network.ledger.invariants.violations),
+        len(again.network.ledger.invariants.violations),
     )
 
 

@@ -20,7 +20,7 @@ from relaycast_ledger.run_part import PartInTheMaking, RunPart, add_part
 from relaycast_ledger.run_tables import RunTables
 from relaycast_ledger.segments.simulated import Advanced, PublisherCount
 from relaycast_spark.replay import Row, violation_of
-from relaycast_trie.engine import Engine
+from relaycast_trie.engine import Engine, warm_up_for
 from relaycast_xcm.checkpoint import CheckpointRefused, decoded, encoded
 
 
@@ -97,7 +97,7 @@ class BatchSimulation:
         scenario = self.simulation.scenario
         read = {para_id for chain in scenario.subscribers() for para_id in chain.publishers_read}
         sources = self.simulation.sources.without_files(read)
-        return Elsewhere(scenario, sources, per_key=self.simulation.by_key)
+        return Elsewhere(scenario, sources, self.simulation.by_key, self.chains.trie_engine)
 
     def add_rows(self, rows: Iterable[Row], tables: RunTables) -> None:
         """Count in blocks that were replayed elsewhere; raises ``CheckpointRefused`` where rows do not fit."""
@@ -134,8 +134,10 @@ class Elsewhere:
     scenario: Scenario
     sources: Sources
     per_key: bool
+    trie_engine: Engine
 
-    def __call__(self, trie_engine: Engine) -> BatchSimulation:
+    def __call__(self) -> BatchSimulation:
+        warm_up_for(self.trie_engine)
         return BatchSimulation.prepare(
-            self.scenario, per_key=self.per_key, trie_engine=trie_engine, sources=self.sources
+            self.scenario, per_key=self.per_key, trie_engine=self.trie_engine, sources=self.sources
         )

@@ -46,23 +46,21 @@ def simulate(
     with staged(out, run_id) as folder:
         with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder) as tables:
             if workers > 1:
-                outcome = _side_by_side(simulation, workers, OpenFiles(stream, tables), progress, trie_engine)
+                outcome = _side_by_side(simulation, workers, OpenFiles(stream, tables), progress)
             else:
-                outcome = _alone(simulation, OpenFiles(stream, tables), progress, trie_engine)
+                outcome = _alone(simulation, OpenFiles(stream, tables), progress)
         write_files(folder, outcome, simulation.echo())
     return Finished(outcome, out / run_id)
 
 
-def _alone(simulation: Simulation, files: OpenFiles, progress: Progress | None, trie_engine: Engine) -> Outcome:
+def _alone(simulation: Simulation, files: OpenFiles, progress: Progress | None) -> Outcome:
     """Return what a run by this process came to."""
     simulation.tally = RunStatistics(tables=files.tables)
     simulation.chains.listeners.append(EventLines(files.events, simulation.run_id).on_fact)
-    return with_alternative(simulation.run(progress), simulation.scenario, trie_engine=trie_engine)
+    return with_alternative(simulation.run(progress), simulation)
 
 
-def _side_by_side(
-    simulation: Simulation, workers: int, files: OpenFiles, progress: Progress | None, trie_engine: Engine
-) -> Outcome:
+def _side_by_side(simulation: Simulation, workers: int, files: OpenFiles, progress: Progress | None) -> Outcome:
     """Return what a run by several processes came to; the other policy is tried by one more of them."""
     # What handles processes is slow to load, and seldom asked for.
     from relaycast.simulation.alternative_aside import probed_aside  # noqa: PLC0415
@@ -70,10 +68,10 @@ def _side_by_side(
 
     shares = shares_of(simulation, workers)
     if len(shares) < 2:
-        return _alone(simulation, files, progress, trie_engine)
+        return _alone(simulation, files, progress)
     EventLines(files.events, simulation.run_id)
-    with probed_aside(simulation, trie_engine=trie_engine) as probe, team_of(simulation, shares, files) as team:
-        return with_alternative(team.run(progress), simulation.scenario, trie_engine=trie_engine, probe=probe)
+    with probed_aside(simulation) as probe, team_of(simulation, shares, files) as team:
+        return with_alternative(team.run(progress), simulation, probe)
 
 
 def write_files(folder: Path, outcome: Outcome, scenario: Scenario) -> None:

@@ -79,12 +79,10 @@ class TaskShare:
     prepare: Elsewhere
     readers: frozenset[ParaId]
     elsewhere: frozenset[ParaId]
-    trie_engine: Engine
 
     def __call__(self, line: Connection) -> None:
         """Build the share's blocks; ``line`` brings the heads that others built."""
-        simulation = self.prepare(self.trie_engine).simulation
-        build(ReaderShare(simulation, self.readers, self.elsewhere, tells_of_all=False), line)
+        build(ReaderShare(self.prepare().simulation, self.readers, self.elsewhere, tells_of_all=False), line)
 
 
 def simulate_with_spark(
@@ -114,7 +112,7 @@ def simulate_with_spark(
     terms: dict[str, object] = {"run_id": run_id, "blocks": blocks, "keep_proofs": options.keep_proofs}
     terms["per_key"] = simulation.by_key
     with (
-        probed_aside(simulation, trie_engine=options.trie_engine) as probe,
+        probed_aside(simulation) as probe,
         WorkFolder(out / f".{run_id}.spark", terms, blocks=blocks, columns=REPLAYED_ROWS) as folder,
         spark_session(options.session) as spark,
     ):
@@ -125,9 +123,7 @@ def simulate_with_spark(
             say(way)
         length = folder.segment_blocks or options.segment_blocks
         length = length or segment_length(blocks, spark.sparkContext.defaultParallelism)
-        run = BatchRun(
-            spark, folder, blocks, length, options.keep_proofs, options.fail_fast, shown, options.trie_engine
-        )
+        run = BatchRun(spark, folder, blocks, length, options.keep_proofs, options.fail_fast, shown)
         if way.resumes:
             run.run(batch)
         with staged(out, run_id) as staging:
@@ -142,7 +138,7 @@ def simulate_with_spark(
             if options.keep_proofs:
                 _keep_proofs(run, staging / REPLAYED)
             measured = replace(outcome, engine=ENGINE)
-            told = with_alternative(measured, simulation.scenario, trie_engine=options.trie_engine, probe=probe)
+            told = with_alternative(measured, simulation, probe)
             write_files(staging, told, simulation.echo())
         folder.remove()
     return Finished(told, out / run_id)
@@ -195,8 +191,8 @@ def _side_by_side(spark: "Spark", batch: BatchSimulation, files: OpenFiles, work
     """Build the run's blocks in this process and ``workers`` less one tasks."""
     simulation = batch.simulation
     mine, *others = reader_shares(simulation, shares_of(simulation, workers) or [[]])
-    prepare = Elsewhere(simulation.scenario, simulation.sources, per_key=simulation.by_key)
-    works = [TaskShare(prepare, share.readers, share.elsewhere, run.trie_engine) for share in others]
+    prepare = Elsewhere(simulation.scenario, simulation.sources, simulation.by_key, simulation.chains.trie_engine)
+    works = [TaskShare(prepare, share.readers, share.elsewhere) for share in others]
     with gang_of(spark, works, f"readers: blocks 1-{run.blocks}") as lines:
         run.progress.begin(BUILT, run.blocks)
         mine.begin()

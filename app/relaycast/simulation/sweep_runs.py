@@ -2,17 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from relaycast.simulation.sweep import Cell, run_cell, table_schema
+from relaycast.simulation.sweep import Cell, table_schema
 from relaycast.simulation.sweep_folder import SweepFolder
-from relaycast.simulation.worker_processes import worked
 from relaycast_ledger.segments.simulated import Progress
 from relaycast_spark.jobs import jobs_as_done, spread_work
-from relaycast_trie import Engine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,16 +24,10 @@ Runner = Callable[[Cells], Iterator[tuple[int, list[Row]]]]
 """Runs cells and gives the rows of each as it is done."""
 
 
-def in_processes(cells: Cells, *, workers: int, trie_engine: Engine) -> Iterator[tuple[int, list[Row]]]:
-    """Run cells in ``workers`` processes of this machine; yield the rows of each as it is done."""
-    return worked(partial(run_cell, trie_engine=trie_engine), cells, workers=workers)
-
-
 def on_spark(
-    cells: Cells, schema: "pa.Schema", spark: "Spark", *, trie_engine: Engine
+    work: Callable[[bytes], list[Row]], cells: Cells, schema: "pa.Schema", spark: "Spark"
 ) -> Iterator[tuple[int, list[Row]]]:
-    """Run cells on Spark, a job with one task each, and give the rows of each as it is done."""
-    work = partial(run_cell, trie_engine=trie_engine)
+    """Do ``work`` on cells on Spark, a job with one task each, and yield the rows of each as it is done."""
 
     def run(item: tuple[int, bytes]) -> list[Row]:
         rows: list[Row] = spread_work(spark, [item[1]], work, schema).toArrow().to_pylist()

@@ -9,7 +9,6 @@ from relaycast_collator import ChainSimulator
 from relaycast_ledger.ledger import Ledger
 from relaycast_ledger.record_fields import Total
 from relaycast_ledger.records import BlockRecord
-from relaycast_trie.engine import Engine
 from relaycast_xcm.checkpoint import U32, Count
 
 CountSum = Annotated[Count, Total()]
@@ -101,5 +100,5 @@ class Simulated(Protocol):
         ...
 
 
-Preparation = Callable[[Engine], Simulated]
-"""Prepares a simulation on a trie engine, to load a checkpoint into."""
+Preparation = Callable[[], Simulated]
+"""Prepares a simulation to load a checkpoint into."""

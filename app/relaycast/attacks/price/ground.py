@@ -43,14 +43,23 @@ class Terms:
     """Terms of all courses: each of ``readers`` subscribes to ``keys`` of the attacker, who strikes for ``blocks``.
 
     ``budget_bytes`` is for messages and pub-sub in a reader's block, ``None`` for the specification's share.
+    Raises ``ValueError`` for a number out of range.
     """
 
-    keys: int
-    blocks: int
+    keys: int = 64
+    blocks: int = 8
     budget_bytes: int | None = None
     readers: int = 1
     seed: int = 0
     trie_engine: Engine = "auto"
+
+    def __post_init__(self) -> None:
+        keys, blocks, readers, budget = self.keys, self.blocks, self.readers, self.budget_bytes
+        if not 1 <= keys <= PUBLISHES_A_BLOCK or blocks < 2 or readers < 1 or (budget is not None and budget < 1):
+            raise ValueError(
+                f"keys must be 1 to {PUBLISHES_A_BLOCK}, blocks at least 2, readers and a budget at least 1, "
+                f"got {keys}, {blocks}, {readers} and {budget}"
+            )
 
 
 @dataclass(slots=True)

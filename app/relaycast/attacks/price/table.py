@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from relaycast.attacks.bystander import Bystander, bystander
 from relaycast.attacks.lying_collator import LieReport, extra, omit
-from relaycast.attacks.message_flood import PUBLISHES_A_BLOCK
 from relaycast.attacks.price.bills import (
     BLOCKS_A_DAY,
     LABELS,
@@ -29,7 +28,6 @@ from relaycast.attacks.squatted_ids import PUBLIC, squat
 from relaycast_collator.relay_chain import BLOCK_WEIGHT
 from relaycast_ledger import BlockRecord
 from relaycast_ledger.pov import PovSize
-from relaycast_trie import Engine
 
 SQUAT_EVERY, SQUAT_BLOCKS = 4, 24
 """As in ``relaycast attack squat``: late readers lose values only after some blocks."""
@@ -82,50 +80,24 @@ class Measuring:
 Measure = Callable[[Measuring], AttackPrice]
 
 
-def price(
-    *,
-    keys: int = 64,
-    blocks: int = 8,
-    budget_bytes: int | None = None,
-    readers: int = 1,
-    attacks: Sequence[str] = (),
-    seed: int = 0,
-    trie_engine: Engine = "auto",
-) -> PriceReport:
-    """Price ``attacks``, by default all, against readers of ``keys`` keys of the attacker, struck for ``blocks``.
-
-    ``ValueError`` for a number out of range, or an attack that is not in ``MEASURED``.
-    """
-    terms = Terms(
-        keys=keys, blocks=blocks, budget_bytes=budget_bytes, readers=readers, seed=seed, trie_engine=trie_engine
-    )
-    _check(terms, attacks)
+def price(terms: Terms, attacks: Sequence[str] = ()) -> PriceReport:
+    """Price ``attacks``, by default all; ``ValueError`` for one that is not in ``MEASURED``."""
+    unknown = [name for name in attacks if name not in MEASURED]
+    if unknown:
+        raise ValueError(f"attacks must be among {', '.join(MEASURED)}, got {', '.join(unknown)}")
     measuring = Measuring(terms)
     rows = tuple(measure(measuring) for name, measure in MEASURED.items() if name in attacks or not attacks)
     return PriceReport(
-        keys=keys,
-        blocks=blocks,
-        budget_bytes=budget_bytes,
-        readers=readers,
-        seed=seed,
+        keys=terms.keys,
+        blocks=terms.blocks,
+        budget_bytes=terms.budget_bytes,
+        readers=terms.readers,
+        seed=terms.seed,
         blocks_a_day=BLOCKS_A_DAY,
         rows=rows,
         labels=LABELS,
         violations=tuple(measuring.violations),
     )
-
-
-def _check(terms: Terms, attacks: Sequence[str]) -> None:
-    """Raise ``ValueError`` for a number out of range, or an attack that is not in ``MEASURED``."""
-    unknown = [name for name in attacks if name not in MEASURED]
-    if unknown:
-        raise ValueError(f"attacks must be among {', '.join(MEASURED)}, got {', '.join(unknown)}")
-    keys, blocks, readers, budget = terms.keys, terms.blocks, terms.readers, terms.budget_bytes
-    if not 1 <= keys <= PUBLISHES_A_BLOCK or blocks < 2 or readers < 1 or (budget is not None and budget < 1):
-        raise ValueError(
-            f"keys must be 1 to {PUBLISHES_A_BLOCK}, blocks at least 2, readers and a budget at least 1, "
-            f"got {keys}, {blocks}, {readers} and {budget}"
-        )
 
 
 def price_griefer(griefer: Griefer, measuring: Measuring) -> AttackPrice:

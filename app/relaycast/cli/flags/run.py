@@ -1,18 +1,23 @@
-"""Options of ``run`` and ``demo`` that change the scenario, or what becomes of its outcome."""
+"""Options that change a scenario, and those of ``run`` and ``demo``."""
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from msgspec.structs import replace
 
-from relaycast.cli.options import AllowOversize, AllowStarved
+from relaycast.cli.options import AllowOversize, AllowStarved, Json, TrieEngine, Verbose
+from relaycast.refusal import BadInput
+from relaycast.scenario.scenario import MAX_BLOCKS, MAX_SEED, Scenario
 
-if TYPE_CHECKING:
-    from relaycast.scenario.scenario import Scenario
-
+Blocks = Annotated[int | None, Parameter(name="--blocks", help="relay blocks, instead of the scenario's")]
+Seed = Annotated[int | None, Parameter(name="--seed", help="seed, instead of the scenario's")]
+GenesisFile = Annotated[
+    str | None,
+    Parameter(name="--genesis", help="a raw chain spec, keys and values, or a witness, to start the relay chain from"),
+]
 Settings = Annotated[
     list[str] | None,
     Parameter(
@@ -27,11 +32,38 @@ PolicyOverrides = Annotated[
         name="--policy", help="KIND=NAME, such as cache=none (compare --help lists all); may be given several times"
     ),
 ]
+Out = Annotated[Path, Parameter(name="--out", help="folder for the files, one folder in it for each run")]
+PerKey = Annotated[
+    bool | None,
+    Parameter(
+        name="--per-key",
+        negative="--no-per-key",
+        help="write keys.parquet, what each key took of each block; written by default up to 200,000 rows",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    Parameter(
+        name="--workers",
+        help="processes of this machine that build readers' blocks side by side, 1 by default; Spark chooses by itself",
+    ),
+]
+
+OUT = Path("out")
 
 
 @dataclass(frozen=True, slots=True)
-class RunFlags:
-    """What the command line says beside the scenario."""
+class TraceFlags:
+    """How long a scenario runs, with which publications, and from which state."""
+
+    blocks: Blocks = None
+    seed: Seed = None
+    genesis: GenesisFile = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioFlags(TraceFlags):
+    """Everything that the command line may change in a scenario."""
 
     settings: Settings = None
     policy: PolicyOverrides = None
@@ -39,6 +71,18 @@ class RunFlags:
         Literal[0, 1] | None,
         Parameter(name="--state-version", help="1 migrates a genesis of version 0 before block 1"),
     ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFlags(ScenarioFlags):
+    """All options of ``demo``, and those of ``run`` that either engine takes."""
+
+    out: Out = OUT
+    json: Json = False
+    verbose: Verbose = False
+    per_key: PerKey = None
+    trie_engine: TrieEngine = "auto"
+    workers: Workers = None
     allow_oversize: AllowOversize = False
     allow_starved: AllowStarved = False
     open: Annotated[bool, Parameter(name="--open", help="show the report in a browser")] = False
@@ -47,13 +91,28 @@ class RunFlags:
 NO_FLAGS = RunFlags()
 
 
-def overridden(scenario: "Scenario", flags: RunFlags) -> "Scenario":
-    """Return ``scenario`` with the settings and policies of the command line; raises ``BadInput``."""
+def adjusted(scenario: Scenario, flags: TraceFlags) -> Scenario:
+    """Return ``scenario`` with the blocks, seed and genesis of the command line; raises ``BadInput``."""
+    if flags.blocks is not None:
+        if not 1 <= flags.blocks <= MAX_BLOCKS:
+            raise BadInput("--blocks", str(flags.blocks), f"a number from 1 to {MAX_BLOCKS:,}")
+        scenario = replace(scenario, blocks=flags.blocks)
+    if flags.seed is not None:
+        if not 0 <= flags.seed <= MAX_SEED:
+            raise BadInput("--seed", str(flags.seed), "a number from 0 to 2^63 - 1")
+        scenario = replace(scenario, seed=flags.seed)
+    if flags.genesis is not None:
+        scenario = replace(scenario, relaychain=replace(scenario.relaychain, genesis=flags.genesis))
+    return scenario
+
+
+def overridden(scenario: Scenario, flags: ScenarioFlags) -> Scenario:
+    """Return ``scenario`` with all that the command line changes; raises ``BadInput``."""
     from relaycast.scenario.limit_checks import check_cache_limits  # noqa: PLC0415
     from relaycast.scenario.policy_choice import with_overrides  # noqa: PLC0415
     from relaycast.scenario.settings import set_by  # noqa: PLC0415
 
-    scenario = set_by(scenario, flags.settings or ())
+    scenario = set_by(adjusted(scenario, flags), flags.settings or ())
     scenario = replace(scenario, policies=with_overrides(scenario.policies, flags.policy or ()))
     check_cache_limits(scenario, "--policy")
     if flags.state_version is None:

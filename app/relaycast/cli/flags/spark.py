@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode, Terminated
+from relaycast.cli.flags.run import RunFlags
 from relaycast.refusal import BadInput, shown
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from relaycast.simulation.run_files import Finished
     from relaycast.simulation.spark_estimate import Way
     from relaycast_ledger.segments.simulated import Progress
     from relaycast_spark.session import SessionSettings, Spark
     from relaycast_spark.table_places import TablePlace
-    from relaycast_trie import Engine
 
 RunEngine = Annotated[Literal["local", "spark"], Parameter(name="--engine", help="this process, or Spark")]
 Master = Annotated[str | None, Parameter(name="--master", help="where Spark runs: local[4], spark://host:7077, ...")]
@@ -173,46 +171,34 @@ def _segment_option(flags: SparkFlags) -> str:
     return next((option for option, is_given in given.items() if is_given), "")
 
 
-def run_on_spark(
-    scenario: Scenario,
-    out: "Path",
-    flags: SparkFlags,
-    *,
-    per_key: bool | None = None,
-    trie_engine: "Engine" = "auto",
-    workers: int | None = None,
-    say: Callable[["Way"], None],
-) -> "Finished":
-    """Run ``scenario`` on Spark and ``say`` how it is spread, by ``workers`` side by side where a number is given.
-
-    Raises ``BadInput`` where it cannot start.
-    """
+def run_on_spark(scenario: Scenario, flags: RunFlags, spark: SparkFlags, *, say: Callable[["Way"], None]) -> "Finished":
+    """Run ``scenario`` on Spark and ``say`` how it is spread; raises ``BadInput`` where it cannot start."""
     from relaycast.cli.tables.bars import stage_progress  # noqa: PLC0415
     from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark  # noqa: PLC0415
     from relaycast.simulation.spark_estimate import estimated  # noqa: PLC0415
     from relaycast_spark.session import require_spark  # noqa: PLC0415
 
-    if flags.segment_blocks is not None and not 1 <= flags.segment_blocks <= MAX_BLOCKS:
-        raise BadInput("--segment-blocks", str(flags.segment_blocks), f"a number from 1 to {MAX_BLOCKS:,}")
-    option = _segment_option(flags)
-    if option not in ("", "--resume") and (workers or 1) > 1:
-        raise BadInput(option, f"it with --workers {workers}", "no --workers: they build a run without segments")
-    settings = session_settings(flags.master, flags.conf, ui=flags.spark_ui)
+    if spark.segment_blocks is not None and not 1 <= spark.segment_blocks <= MAX_BLOCKS:
+        raise BadInput("--segment-blocks", str(spark.segment_blocks), f"a number from 1 to {MAX_BLOCKS:,}")
+    option = _segment_option(spark)
+    if option not in ("", "--resume") and (flags.workers or 1) > 1:
+        raise BadInput(option, f"it with --workers {flags.workers}", "no --workers: they build a run without segments")
+    settings = session_settings(spark.master, spark.conf, ui=spark.spark_ui)
     require_spark()
-    estimate = estimated(scenario, trie_engine=trie_engine)
+    estimate = estimated(scenario, trie_engine=flags.trie_engine)
     if estimate.local < estimate.spark:
         print(f"relaycast: {estimate}", file=sys.stderr)
     options = SparkOptions(
         settings,
-        flags.segment_blocks,
-        flags.resume is not False,
-        flags.keep_proofs,
-        flags.fail_fast,
-        per_key,
-        trie_engine,
-        workers,
+        spark.segment_blocks,
+        spark.resume is not False,
+        spark.keep_proofs,
+        spark.fail_fast,
+        flags.per_key,
+        flags.trie_engine,
+        flags.workers,
         segments_for=option,
         estimate=estimate,
     )
     with stage_progress() as progress:
-        return simulate_with_spark(scenario, out=out, options=options, progress=progress, say=say)
+        return simulate_with_spark(scenario, out=flags.out, options=options, progress=progress, say=say)
