@@ -43,12 +43,23 @@ PACKAGE = "relaycast_trie.kernels"
 BUILDS, CHANGES, VERIFIES = "encode.refer_to_branches", "settle.change", "verify.verify_proofs"
 ROOTS, READS = "at_once.root_at_once", "at_once.verify_at_once"
 DECODES, ENCODES = "at_once.decode_at_once", "decode.write_list"
+FOLDS, UNFOLDS = "compact.encode_walk", "compact.decode_levels"
 """For each kind of work, the kernel that contains most others that the work needs, by module and name."""
 
-CROSSOVERS = {BUILDS: 10, CHANGES: 500, VERIFIES: 8, ROOTS: 2, READS: 4, DECODES: 500, ENCODES: 64}
+CROSSOVERS = {
+    BUILDS: 10,
+    CHANGES: 500,
+    VERIFIES: 8,
+    ROOTS: 2,
+    READS: 4,
+    DECODES: 500,
+    ENCODES: 64,
+    FOLDS: 2,
+    UNFOLDS: 3,
+}
 """Size from which arrays are faster once their kernels are loaded: keys, nodes of proofs, and bytes to decode."""
 
-PLAIN_NS = {ROOTS: 6_000, READS: 3_500, ENCODES: 360, DECODES: 12}
+PLAIN_NS = {ROOTS: 6_000, READS: 3_500, ENCODES: 360, DECODES: 12, FOLDS: 3_700, UNFOLDS: 6_500}
 """What the plain engine takes for one key of a root, or one node or byte of a proof."""
 
 LOAD_ALL_NS, LOAD_ONE_NS = 400_000_000, 30_000_000

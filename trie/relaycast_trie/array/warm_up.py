@@ -153,7 +153,10 @@ def verdicts() -> None:
 def compact_proofs() -> None:
     """Take a proof to the compact form and back."""
     root, proof = roots().root, proofs()
-    decode_compact(encode_compact(proof, root), root)
+    compact = encode_compact(proof, root)
+    assert compact is not None
+    decode_compact(compact)
+    compact.to_bytes()
 
 
 def states() -> None:

@@ -90,9 +90,7 @@ class _CompiledProver:
         return len(offsets) - 1, int(offsets[-1] - offsets[0])
 
     def compact(self, proof: StorageProof) -> CompactProof:
-        from relaycast_trie.array.array_proofs import encode_compact  # noqa: PLC0415
-
-        return encode_compact(proof, self._trie.root)
+        return CompactProof.encode(proof, self._trie.root)
 
 
 def prover(
