@@ -163,6 +163,23 @@ def encode_walk(
     return written
 
 
+@kernel
+def _children_end(data: Bytes, plans: Int64s, row: int, end: int) -> tuple[int, int]:
+    """Return where the children of a planned branch, which lies before ``end``, end, and how many are left out."""
+    at, ways, gaps = int64(plans[row + CHILDREN]), int64(plans[row + WAYS]), int64(0)
+    while ways:
+        ways &= ways - 1
+        if data[at] == 0:
+            at += 1
+            gaps += 1
+        elif data[at] == HASH_CHILD:
+            at += 33
+        else:
+            length, first = read_length(data, at, end)
+            at = first + length
+    return at, gaps
+
+
 @face
 def plan_compact(
     nodes: Column,
@@ -201,18 +218,7 @@ def plan_compact(
         elif kind == LEAF:
             end = _value_end(plans, row)
         else:
-            end = plans[row + CHILDREN]
-            ways = plans[row + WAYS]
-            while ways:
-                ways &= ways - 1
-                if nodes.data[end] == 0:
-                    end += 1
-                    gaps += 1
-                elif nodes.data[end] == HASH_CHILD:
-                    end += 33
-                else:
-                    length, place = read_length(nodes.data, end, start + size)
-                    end = place + length
+            end, gaps = _children_end(nodes.data, plans, row, start + size)
         if valued and (kind == EMPTY or plans[row + VALUE_SIZE] != 0 or i + 1 >= count):
             return GIVE_UP
         full = end - start + 32 * gaps
