@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from relaycast_trie.exceptions import CodecError
-from relaycast_trie.node import Branch, Empty, HashedValue
+from relaycast_trie.node import Branch, Empty, HashedValue, Value
 from relaycast_trie.node_codec import decode_node
 
 
@@ -122,19 +122,17 @@ def followed(known: dict[bytes, bytes], root: bytes, key: bytes) -> tuple[list[b
     return passed, node.value, True
 
 
-def paths_of_known(known: dict[bytes, bytes], reference: bytes, path: bytes = b"") -> Iterator[bytes | None]:
-    """Yield the nibbles that lead through each node that can be reached, ``None`` for one that does not decode."""
-    try:
-        node = decode_node(known[reference] if len(reference) == 32 else reference)
-    except CodecError:
-        yield None
-        return
+def values_of_known(known: dict[bytes, bytes], reference: bytes, path: bytes = b"") -> Iterator[tuple[bytes, Value]]:
+    """Yield all values of nodes that can be reached, with their nibbles, in the order of keys."""
+    node = decode_node(known[reference] if len(reference) == 32 else reference)
     if isinstance(node, Empty):
         return
-    yield path + node.partial
+    path += node.partial
+    if node.value is not None:
+        yield path, node.value
     for way, child in enumerate(node.children if isinstance(node, Branch) else ()):
         if child is not None and (len(child) != 32 or child in known):
-            yield from paths_of_known(known, child, path + node.partial + bytes([way]))
+            yield from values_of_known(known, child, path + bytes([way]))
 
 
 class Element(NamedTuple):

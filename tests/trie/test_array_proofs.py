@@ -1,14 +1,18 @@
 """Proofs in batches: the values and the errors of the plain verifier, proof by proof; compact proofs; path traces."""
 
 import pickle
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proof_vectors import with_children
 from relaycast_trie import (
     ArrayTrie,
+    ChildInfo,
     CompactProof,
+    IncompleteProof,
     InvalidNode,
     MissingNode,
     ProofError,
@@ -17,10 +21,21 @@ from relaycast_trie import (
     StorageProof,
     UnusedNodes,
     blake2_256,
+    build_database,
 )
-from relaycast_trie.array.array_proofs import decode_compact, encode_compact, trace_paths, verify_many
+from relaycast_trie.array.array_proofs import (
+    ArrayCompactProof,
+    ArrayProof,
+    compact_from_bytes,
+    decode_compact,
+    encode_compact,
+    trace_paths,
+    verify_many,
+)
+from relaycast_trie.engine import array_engine
+from relaycast_trie.kernels.compiling import JIT
 from shared_vectors import Case, over, unhex, unhex_all
-from strategies import Pairs, pairs_with_questions, state_versions
+from strategies import pairs_with_questions, some_pairs, state_versions
 
 
 def outcome(root: bytes, proof: StorageProof, keys: list[bytes], *, strict: bool) -> object:
@@ -147,31 +162,83 @@ def test_a_proof_in_arrays_is_a_storage_proof_like_any_other() -> None:
     assert not isinstance(verify_many([trie.root], [proof], [[b"\x01" * 4]], strict=False)[0], ProofError)
 
 
-@given(pairs_with_questions(), state_versions)
-def test_compact_proofs_equal_those_of_the_plain_codec_both_ways(
-    asked: tuple[Pairs, list[bytes]], state_version: StateVersion
-) -> None:
-    held, questions = asked
-    trie = ArrayTrie.from_pairs(held, state_version=state_version)
-    proof = trie.prove(questions)
-    if not questions:
-        return
-    compact = encode_compact(proof, trie.root)
-    expected = CompactProof.encode(StorageProof(proof.nodes), trie.root)
-    assert compact == expected
-    assert hash(compact) == hash(expected)
+def whole(proof: StorageProof, root: bytes) -> object:
+    """Return what the plain codec makes of a proof, an error in a form that compares."""
+    return made(CompactProof.of_nodes, proof.by_hash(), root)
+
+
+def made(work: Callable[..., object], *given: object) -> object:
+    try:
+        return work(*given)
+    except Exception as error:
+        return type(error), error.args
+
+
+@st.composite
+def proofs_with_children(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
+    """Draw a root and the nodes of proofs below it, in the top trie and in child tries."""
+    version = draw(state_versions)
+    named = draw(st.dictionaries(st.binary(max_size=2), some_pairs, max_size=3))
+    held, questions = draw(pairs_with_questions())
+    db, root, _ = with_children(held, named, version)
+    proofs = [StorageProof.generate(db, root, questions or [b""])]
+    for name in draw(st.sets(st.sampled_from(sorted(named)))) if named else ():
+        asked = list(named[name]) if draw(st.booleans()) else []
+        proofs.append(StorageProof.generate_child(db, root, ChildInfo(name), asked))
+    return root, sorted(StorageProof.merge(proofs).nodes)
+
+
+@given(proofs_with_children())
+def test_compact_proofs_equal_those_of_the_plain_codec_both_ways(proven: tuple[bytes, list[bytes]]) -> None:
+    root, nodes = proven
+    proof = StorageProof(nodes)
+    expected = whole(proof, root)
+    assert isinstance(expected, CompactProof)
+    compact = encode_compact(ArrayProof(nodes), root)
+    if compact is None:  # a few nodes that many places share
+        assert len(expected.nodes) > 2 * len(nodes)
+        compact = expected
+    assert (compact, hash(compact), compact.to_bytes(), compact.proof_bytes) == (
+        expected,
+        hash(expected),
+        expected.to_bytes(),
+        expected.proof_bytes,
+    )
+    assert pickle.loads(pickle.dumps(compact)) == expected
+    assert compact_from_bytes(compact.to_bytes()) in (None, expected)
     for given_proof in (compact, expected):
-        decoded, root = decode_compact(given_proof, trie.root)
-        assert (decoded, root) == (proof, trie.root)
-    with pytest.raises(RootMismatch):
-        decode_compact(compact, b"\x00" * 32)
+        assert decode_compact(given_proof) == (proof, root) == given_proof.decode(root)
+        assert made(given_proof.decode, bytes(32)) == made(expected.decode_plainly, bytes(32))
+
+
+@given(proofs_with_children(), st.data())
+def test_a_spoiled_compact_proof_fails_as_in_the_plain_codec(
+    proven: tuple[bytes, list[bytes]], data: st.DataObject
+) -> None:
+    root, nodes = proven
+    compact = whole(StorageProof(nodes), root)
+    assert isinstance(compact, CompactProof)
+    changed = []
+    for given_nodes in (nodes, list(compact.nodes)):
+        at = data.draw(st.integers(0, len(given_nodes) - 1))
+        byte = data.draw(st.integers(0, max(0, len(given_nodes[at]) - 1)))
+        flipped = bytearray(given_nodes[at] or b"\x00")
+        flipped[byte] ^= 1 << data.draw(st.integers(0, 7))
+        middle = [[], [bytes(flipped)], given_nodes[at : at + 1] * 2, [given_nodes[at][:byte]], given_nodes[at:][::-1]]
+        changed.append([*given_nodes[:at], *data.draw(st.sampled_from(middle)), *given_nodes[at + 1 :]])
+    proof, spoiled = StorageProof(changed[0]), CompactProof(tuple(changed[1]))
+    assert encode_compact(proof, root) in (None, whole(proof, root))
+    assert made(CompactProof.encode, proof, root) == whole(proof, root)
+    assert decode_compact(spoiled) in (None, made(spoiled.decode_plainly))
+    for expected_root in (None, root):
+        assert made(spoiled.decode, expected_root) == made(spoiled.decode_plainly, expected_root)
 
 
 @over("trie_db/proofs.json", slices=8)
 def test_compact_proofs_are_those_of_trie_db(cases: list[Case]) -> None:
     for case in cases:
         proof, root = StorageProof(unhex_all(case["storage_proof"])), unhex(case["root"])
-        compact = encode_compact(proof, root)
+        compact = encode_compact(proof, root) or CompactProof.of_nodes(proof.by_hash(), root)
         assert list(compact.nodes) == unhex_all(case["compact_proof"]), case["set"]
         assert decode_compact(compact) == (proof, root)
 
@@ -179,14 +246,33 @@ def test_compact_proofs_are_those_of_trie_db(cases: list[Case]) -> None:
 @given(st.lists(st.binary(max_size=60), max_size=8))
 def test_junk_in_place_of_a_compact_proof_fails_as_in_the_plain_codec(nodes: list[bytes]) -> None:
     junk = CompactProof(tuple(nodes))
+    assert decode_compact(junk) in (None, made(junk.decode_plainly))
+    for root in map(blake2_256, nodes):
+        assert encode_compact(StorageProof(nodes), root) in (None, whole(StorageProof(nodes), root))
 
-    def result(decode: object) -> object:
-        try:
-            return decode()  # type: ignore[operator]
-        except Exception as error:
-            return type(error), error.args
 
-    assert result(lambda: decode_compact(junk)) == result(junk.decode)
+def test_large_compact_proofs_go_through_arrays_and_say_the_same() -> None:
+    """What users call: from a proof to bytes and back, with child tries behind the top trie and without any."""
+    held = {blake2_256(bytes([i])): bytes([i]) * 40 for i in range(200)}
+    plain = with_children({b":code": b"code"}, {b"one": held, b"two": {b"k": b"v"}})
+    for db, root, wanted in ((*build_database(held, state_version=StateVersion.V1), held), (*plain[:2], None)):
+        proof = (
+            StorageProof.generate(db, root, wanted)
+            if wanted
+            else StorageProof.generate_child(db, root, ChildInfo(b"one"), held)
+        )
+        array_engine("warm_up").compact_proofs()
+        compact = CompactProof.encode(proof, root)
+        assert isinstance(compact, ArrayCompactProof) == JIT
+        assert compact == whole(proof, root)
+        again = CompactProof.from_bytes(compact.to_bytes())
+        decoded, found = again.decode(root)
+        assert (again, decoded, found) == (compact, proof, root)
+        assert isinstance(decoded, ArrayProof) == JIT
+        with pytest.raises(RootMismatch):
+            again.decode(bytes(32))
+        with pytest.raises(IncompleteProof):
+            CompactProof(again.nodes[:-1]).decode()
 
 
 def test_a_trace_tells_what_is_needed_and_how_deep_paths_are() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_inputs import array, column, numbers, slots, spread
-from naive import followed, header_count, nibbles, paths_of_known, unfolded, with_length
+from naive import followed, header_count, nibbles, unfolded, values_of_known, with_length
 from relaycast_trie import CodecError, CompactProof, StateVersion, StorageProof, blake2_256, build_database
 from relaycast_trie.kernels import compact, decode, verify
 from relaycast_trie.kernels.build import order_by_height
@@ -149,7 +149,8 @@ def test_compact_nodes_are_those_of_the_plain_codec(asked: Asked, version: State
     out = np.zeros(whole - 1 if there_is == "few bytes" else whole + max(map(len, nodes)) + 3, np.uint8)
     offsets = numbers(*[-1] * (count if there_is == "few offsets" else count + 3))
     plan, stack = numbers(*[0] * PLAN), numbers(*[0] * (16 * count + 32))
-    written = compact.encode_walk(spread(*nodes), hashes, table, mask, start, plan, stack, out, offsets)
+    held = spread(*nodes)
+    written = compact.encode_walk(held, hashes, table, mask, start, numbers(), plan, stack, out, offsets)
     if there_is != "room":
         assert written == compact.GIVE_UP
     else:
@@ -191,7 +192,7 @@ def test_compact_nodes_are_unfolded_to_the_nodes_of_the_plain_codec(asked: Asked
 
 
 @given(pairs_with_questions(), state_versions, st.sampled_from(["drop", "add", "repeat", "cut"]), st.data())
-def test_what_is_no_whole_trie_is_given_up(
+def test_nodes_of_a_trie_that_is_not_whole_are_given_up(
     asked: Asked, version: StateVersion, spoilt: str, data: st.DataObject
 ) -> None:
     root, sent = proof_of(asked, version)
@@ -200,8 +201,10 @@ def test_what_is_no_whole_trie_is_given_up(
     middle = {"drop": [], "add": [nodes[at], b""], "repeat": [nodes[at]] * 2, "cut": [nodes[at][:-1]]}[spoilt]
     nodes[at : at + 1] = middle
     count = len(nodes)
+    whole, rest = count > 0, nodes
     try:
-        whole = len(unfolded(nodes)) == count
+        while rest:
+            rest = rest[len(unfolded(rest)) :]
     except (CodecError, IndexError):
         whole = False
     parents, heights, left, ends = (slots(*[0] * count) for _ in range(4))
@@ -210,19 +213,44 @@ def test_what_is_no_whole_trie_is_given_up(
     assert planned == (count if whole else compact.GIVE_UP)
 
 
-@twin_of("compact.leads_to_prefix")
+@twin_of("compact.name_children")
 @given(pairs_with_questions(), state_versions, st.data())
-def test_a_prefix_is_led_to_by_the_nodes_whose_path_starts_with_it(
+def test_roots_of_child_tries_are_the_values_under_the_prefix(
     asked: Asked, version: StateVersion, data: st.DataObject
 ) -> None:
     root, nodes = proof_of(asked, version)
     nodes = [node for node in nodes if blake2_256(node) == root or data.draw(st.booleans())]
-    known = {blake2_256(node): node for node in nodes}
+    known, held = {blake2_256(node): node for node in nodes}, spread(*nodes)
     start = [*known].index(root)
     hashes, table, mask = hashed(nodes)
+    stack, children = numbers(*[0] * 4_000), numbers(*[0] * 500)
     for key in [*asked[0], *asked[1]]:
         prefix = key[: data.draw(st.integers(0, len(key)))]
-        found = compact.leads_to_prefix(spread(*nodes), hashes, table, mask, start, array(prefix), numbers(*[0] * PLAN))
-        assert found == any(
-            path is None or path.startswith(bytes(nibbles(prefix))) for path in paths_of_known(known, root)
+        named = [it for path, it in values_of_known(known, root) if path.startswith(bytes(nibbles(prefix)))]
+        found = compact.name_children(
+            held, hashes, table, mask, start, array(prefix), numbers(*[0] * PLAN), stack, children
         )
+        if all(isinstance(value, bytes) and len(value) == 32 for value in named):
+            assert [held.data[at : at + 32].tobytes() for at in children[:found]] == named
+            few = compact.name_children(
+                held, hashes, table, mask, start, array(prefix), numbers(*[0] * PLAN), stack[:40], children
+            )
+            assert few in (found, compact.GIVE_UP)
+        else:
+            assert found == compact.GIVE_UP
+
+
+@given(pairs_with_questions(), state_versions)
+def test_child_tries_follow_where_nodes_name_their_roots(asked: Asked, version: StateVersion) -> None:
+    """Number ``i`` of ``children`` is where the hash of a known node lies, or of an unknown one."""
+    root, nodes = proof_of(asked, version)
+    nodes = [*nodes, b"".join([root, bytes(32), root])]
+    place = sum(map(len, nodes[:-1]))
+    held, (hashes, table, mask) = spread(*nodes), hashed(nodes)
+    expected = [*CompactProof.encode(StorageProof(nodes), root).nodes]
+    out, offsets = np.zeros(3 * held.data.size + 64, np.uint8), numbers(*[0] * (3 * len(expected) + 4))
+    start, children = [blake2_256(node) for node in nodes].index(root), numbers(place, place + 32, place + 64)
+    plan, stack = numbers(*[0] * PLAN), numbers(*[0] * (16 * len(nodes) + 64))
+    written = compact.encode_walk(held, hashes, table, mask, start, children, plan, stack, out, offsets)
+    if written != compact.GIVE_UP:  # many places share a node
+        assert [out[a:b].tobytes() for a, b in pairwise(offsets[: written + 1])] == 3 * expected

@@ -30,6 +30,7 @@ PART_OF = {
     "at_once._largest": "at_once.root_at_once",
     "at_once._put_values": "at_once.get_at_once",
     "build._attach": "build.build_branches",
+    "compact._children_end": "compact.plan_compact",
     "compact._value_end": "compact.encode_walk",
     "compact._write_full": "compact.decode_levels",
     "compact._write_head": "compact.encode_walk",

@@ -4,10 +4,11 @@
 ``ArrayTrie`` does the same in compiled batches; it is loaded when it is first asked for.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
-from relaycast_trie.engine import ENGINES, Engine, array_engine, trie_root
+from relaycast_trie.engine import ENGINES, Engine, trie_root
 from relaycast_trie.exceptions import (
     CodecError,
     DuplicateNode,
@@ -57,7 +58,7 @@ _COMPILED = {"ArrayTrie": "array_trie", "warm_up": "warm_up"}
 
 def __getattr__(name: str) -> Any:
     if name in _COMPILED:
-        return getattr(array_engine(_COMPILED[name]), name)
+        return getattr(import_module(f"{__name__}.array.{_COMPILED[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -5,8 +5,8 @@ import numpy as np
 from relaycast.bench import user_paths
 from relaycast.bench.sheet import Sheet, blocks_of, random_rows
 from relaycast.bench.yardstick import timed
-from relaycast_trie import ArrayTrie, StorageProof
-from relaycast_trie.array.array_proofs import decode_compact, encode_compact, verify_many
+from relaycast_trie import ArrayTrie, CompactProof, StorageProof
+from relaycast_trie.array.array_proofs import verify_many
 from relaycast_trie.kernels.multibuffer_hash import BLOCK
 
 NAME = "array"
@@ -54,9 +54,9 @@ def _proofs(sheet: Sheet, trie: ArrayTrie, k: int) -> None:
     from_set = timed(lambda: verify_many([root], [plain], [asked]))
     sheet.add(NAME, f"verify k={k} from a set, us", from_set, blocks=blocks)
     if k == 1_000:
-        compact = encode_compact(proof, root)
-        sheet.add(NAME, f"compact encode k={k}, us", timed(lambda: encode_compact(proof, root)))
-        sheet.add(NAME, f"compact decode k={k}, us", timed(lambda: decode_compact(compact, root)))
+        compact = CompactProof(CompactProof.encode(proof, root).nodes)
+        sheet.add(NAME, f"compact encode k={k}, us", timed(lambda: CompactProof.encode(proof, root)))
+        sheet.add(NAME, f"compact decode k={k}, us", timed(lambda: compact.decode(root)))
 
 
 def _updates(sheet: Sheet, trie: ArrayTrie, percent: float) -> None:

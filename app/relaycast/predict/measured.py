@@ -4,15 +4,18 @@ The keys and values are made as a scenario's are: names hashed, no two values al
 """
 
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from relaycast.predict.closed_forms import ValueBytes, full_proof, value_sizes
 from relaycast.scenario.workload import value_of
 from relaycast_pallets.broadcaster.storage import INFINITE, PublishedEntry
 from relaycast_trie import StateVersion, StorageProof
-from relaycast_trie.engine import Engine, takes_array
+from relaycast_trie.engine import Engine, array_engine, takes_array
 from relaycast_trie.plain.build import build_database
 from relaycast_trie.plain.trie_db_mut import TrieDBMut
+
+if TYPE_CHECKING:
+    from relaycast_trie.array.array_trie import ArrayTrie
 
 Pairs = dict[bytes, bytes]
 
@@ -66,9 +69,7 @@ def _prove_plainly(pairs: Pairs, wanted: list[bytes], changes: Pairs) -> tuple[S
 
 
 def _prove_in_arrays(pairs: Pairs, wanted: list[bytes], changes: Pairs) -> tuple[StorageProof, StorageProof]:
-    from relaycast_trie.array.array_trie import ArrayTrie  # noqa: PLC0415 - loads the compiler
-
-    trie = ArrayTrie.from_pairs(pairs)
+    trie: ArrayTrie = array_engine("array_trie").ArrayTrie.from_pairs(pairs)
     before = trie.prove(wanted)
     if changes:
         trie.update(list(changes), list(changes.values()))

@@ -11,12 +11,14 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.engine import (
     Engine,
+    array_engine,
     check_engine,
     kernels_are_compiled,
     kernels_are_loaded,
@@ -30,13 +32,16 @@ from relaycast_trie.plain.trie_db import NodeRecorder
 from relaycast_trie.plain.trie_update import record_witness, update_trie
 from relaycast_trie.proofs.storage_proof import StorageProof
 
+if TYPE_CHECKING:
+    from relaycast_trie.array.forest import ArrayForest
+
 PLAIN_US_A_TRIE, PLAIN_US_A_KEY = 15, 25
 """What a seal takes for every trie and for every key that it changes, with plain tries."""
 
 ARRAY_US_A_SEAL, ARRAY_US_A_KEY = 38, 3
 """The same with array tries, which take all tries together."""
 
-LOAD_US = 1_500_000
+LOAD_US = 500_000
 """What loading the kernels takes, where this process has not done it."""
 
 COMPILE_US = 30_000_000
@@ -196,13 +201,12 @@ class ArrayTries:
     def __init__(
         self, plain: PlainTries, window: int, contents: Contents, inline: Inline, *, shown: bool = False
     ) -> None:
-        from relaycast_trie.array.forest import ArrayForest  # noqa: PLC0415 - loads the compiler
-
         self.db = plain.db
         self.shown = False
         self._window = window
         self._before = PlainTries(plain.db, plain.state_version, window, dropped=plain.dropped)
-        self._forest: ArrayForest = ArrayForest(state_version=plain.state_version, window=window)
+        forest: type[ArrayForest] = array_engine("forest").ArrayForest
+        self._forest = forest(state_version=plain.state_version, window=window)
         self._numbers: dict[Name, int] = {}
         self.fill({name: contents[name] for name in plain.roots}, inline)
         assert self.roots == plain.roots, "the tries differ from their database"

@@ -23,10 +23,17 @@ from relaycast_trie.array.columns import (
     strings_together,
 )
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
-from relaycast_trie.exceptions import ProofError, RootMismatch
+from relaycast_trie.exceptions import ProofError
 from relaycast_trie.kernels import at_once
 from relaycast_trie.kernels.build import order_by_height
-from relaycast_trie.kernels.compact import decode_levels, encode_walk, leads_to_prefix, link_children, plan_compact
+from relaycast_trie.kernels.compact import (
+    NO_NODE,
+    decode_levels,
+    encode_walk,
+    link_children,
+    name_children,
+    plan_compact,
+)
 from relaycast_trie.kernels.decode import LENGTH_BYTES, NOT_A_LIST, PLAN, measure_lists, take_lists, write_list
 from relaycast_trie.kernels.multibuffer_hash import new_rooms
 from relaycast_trie.kernels.python_lists import NOT_BYTES, gathered, scattered
@@ -108,10 +115,16 @@ class ArrayProof(StorageProof):
 
 def decode_one(data: bytes) -> StorageProof | None:
     """Return the proof that SCALE bytes hold, ``None`` for anything else."""
+    found = _decoded(data)
+    return None if found is None else ArrayProof.of_arrays(*found, as_given=True)
+
+
+def _decoded(data: bytes) -> tuple[Bytes, Offsets] | None:
+    """Return the strings that SCALE bytes hold and their offsets, ``None`` for anything else."""
     if not at_once.AT_ONCE:
         return None
     count, strings, offsets = at_once.decode_at_once(id(data), id(bytes))
-    return None if count < 0 else ArrayProof.of_arrays(strings, offsets, as_given=True)
+    return None if count < 0 else (strings, offsets)
 
 
 def encode_one(proof: StorageProof) -> bytes | None:
@@ -124,8 +137,13 @@ def encode_one(proof: StorageProof) -> bytes | None:
         if width == NOT_BYTES:
             return None
     column = Column(data, offsets[:-1], sizes, -1)
-    out = np.empty(len(data) + LENGTH_BYTES * (len(sizes) + 1), np.uint8)
-    return out[: write_list(column, ascending(column, len(sizes)), out)].tobytes()
+    return _encoded(column, ascending(column, len(sizes)))
+
+
+def _encoded(column: Column, order: npt.NDArray[np.int32]) -> bytes:
+    """Return the strings of a column in this order as SCALE ``Vec<Vec<u8>>``."""
+    out = np.empty(len(column.data) + LENGTH_BYTES * (len(order) + 1), np.uint8)
+    return out[: write_list(column, order, out)].tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,6 +484,16 @@ class ArrayCompactProof(CompactProof):
             object.__setattr__(self, "_nodes", known)
         return known
 
+    def to_bytes(self) -> bytes:
+        """Return the proof as SCALE ``Vec<Vec<u8>>``, in walking order."""
+        column = _column(*self.arrays)
+        return _encoded(column, np.arange(len(column.size), dtype=np.int32))
+
+    @property
+    def proof_bytes(self) -> int:
+        """Bytes of all nodes, without the lengths that SCALE puts before them."""
+        return int(self.arrays[1][-1])
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CompactProof) and self.nodes == other.nodes
 
@@ -476,45 +504,35 @@ class ArrayCompactProof(CompactProof):
         return ArrayCompactProof, self.arrays
 
 
-def encode_compact(proof: StorageProof, root: bytes) -> CompactProof:
-    """Return what ``CompactProof.encode`` returns, by the kernels where they can.
+def compact_from_bytes(data: bytes) -> CompactProof | None:
+    """Return the compact proof that SCALE bytes hold, ``None`` for anything else."""
+    found = _decoded(data)
+    return None if found is None else ArrayCompactProof(*found)
 
-    A trie that holds, or might hold, roots of child tries is left to the plain codec.
-    """
+
+def encode_compact(proof: StorageProof, root: bytes) -> CompactProof | None:
+    """Return ``proof`` in compact form; ``None`` for what the plain codec is to look at."""
     nodes, ends = nodes_of([proof])
     count = int(ends[-1])
     hashes = _hashes(nodes, count)
     table, mask = _filled_table(hashes, count)
     start = look_up(hashes, table, mask, np.frombuffer(bytearray(root), np.uint8), 0) if len(root) == 32 else -1
     if start < 0:
-        return CompactProof.encode(StorageProof(proof.nodes), root)
-    plan = np.zeros(PLAN, np.int64)
-    out = np.empty(len(nodes.data) + 4 * count + 64, np.uint8)
-    offsets = np.empty(count + 4, np.int64)
-    stack = np.empty(16 * count + 32, np.int64)
-    written = encode_walk(nodes, hashes, table, mask, start, plan, stack, out, offsets)
-    if written < 0 or leads_to_prefix(nodes, hashes, table, mask, start, _PREFIX, plan):
-        return CompactProof.encode(StorageProof(proof.nodes), root)
-    return ArrayCompactProof(out[: int(offsets[written])], offsets[: written + 1])
+        return None
+    plan, stack, children = np.zeros(PLAN, np.int64), np.empty(16 * count + 64, np.int64), np.empty(4 * count, np.int64)
+    named = name_children(nodes, hashes, table, mask, start, _PREFIX, plan, stack, children)
+    if named < 0:
+        return None
+    most = 2 * count + 16  # nodes that several places share, such as equal values, are written at each
+    out, offsets = np.empty(2 * len(nodes.data) + 4 * most, np.uint8), np.empty(most, np.int64)
+    written = encode_walk(nodes, hashes, table, mask, start, children[:named], plan, stack, out, offsets)
+    return None if written < 0 else ArrayCompactProof(out[: int(offsets[written])], offsets[: written + 1])
 
 
-def decode_compact(compact: CompactProof, expected_root: bytes | None = None) -> tuple[StorageProof, bytes]:
-    """Return what ``CompactProof.decode`` returns, by the kernels where they can."""
-    if isinstance(compact, ArrayCompactProof):
-        given = _column(*compact.arrays)
-    else:
-        given, _ = nodes_of([compact.nodes])
-    decoded = _decode_compact(given, len(given.size))
-    if decoded is None:
-        return CompactProof.decode(CompactProof(compact.nodes), expected_root)
-    proof, root = decoded
-    if expected_root is not None and root != expected_root:
-        raise RootMismatch(expected_root, root)
-    return proof, root
-
-
-def _decode_compact(given: Column, count: int) -> tuple[ArrayProof, bytes] | None:
-    """Rebuild a trie without child tries; ``None`` when there is more to it."""
+def decode_compact(compact: CompactProof) -> tuple[StorageProof, bytes] | None:
+    """Return the storage proof and the root of its top trie; ``None`` for what the plain codec is to look at."""
+    given = _column(*compact.arrays) if isinstance(compact, ArrayCompactProof) else nodes_of([compact.nodes])[0]
+    count = len(given.size)
     plans = np.zeros(PLAN * count, np.int64)
     parents, heights, left, ends = (np.empty(count, np.int32) for _ in range(4))
     offsets = np.empty(count + 1, np.int64)
@@ -530,8 +548,13 @@ def _decode_compact(given: Column, count: int) -> tuple[ArrayProof, bytes] | Non
     places = np.empty(3 * count, np.int64)
     decode_levels(given, plans, ends, following, order, levels[: steps + 1], out, offsets, hashes, places, new_rooms())
     out = out[: int(offsets[-1])]
-    table, mask = _filled_table(hashes, count)
-    if leads_to_prefix(_column(out, offsets), hashes, table, mask, 0, _PREFIX, np.zeros(PLAN, np.int64)):
+    tries = [*np.flatnonzero(parents == NO_NODE).tolist(), count]
+    table, mask = _filled_table(hashes, tries[1])
+    stack, children = np.empty(16 * count + 64, np.int64), np.empty(4 * count, np.int64)
+    top = _column(out, offsets)
+    named = name_children(top, hashes, table, mask, 0, _PREFIX, np.zeros(PLAN, np.int64), stack, children)
+    roots = (out[at : at + 32].tobytes() for at in children[: max(named, 0)].tolist())
+    if named < 0 or not all(hashes[32 * it : 32 * it + 32].tobytes() in roots for it in tries[1:-1]):
         return None
     return ArrayProof.of_arrays(out, offsets), hashes[:32].tobytes()
 

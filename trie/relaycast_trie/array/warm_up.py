@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,10 @@ from relaycast_trie.array.side_by_side import KeyColumn, NodeTable, SideBySide, 
 from relaycast_trie.engine import (
     BUILDS,
     CHANGES,
+    COMPILE_SECONDS,
     COMPILE_SECONDS_FILE,
     READS,
+    UNFOLDS,
     VERIFIES,
     kernels_are_compiled,
     measured_compile_seconds,
@@ -154,7 +157,10 @@ def verdicts() -> None:
 def compact_proofs() -> None:
     """Take a proof to the compact form and back."""
     root, proof = roots().root, proofs()
-    decode_compact(encode_compact(proof, root), root)
+    compact = encode_compact(proof, root)
+    assert compact is not None
+    decode_compact(compact)
+    compact.to_bytes()
 
 
 def states() -> None:
@@ -187,6 +193,10 @@ def warm_up() -> float:
     Where there is a second core, a second process compiles with this one.
     """
     started, is_cold = time.perf_counter(), _is_much_to_compile()
+    if is_cold:
+        measured = measured_compile_seconds()
+        known = "on two cores" if measured is None else "by the last time"
+        ANNOUNCER.announce(f"all of it, about {measured or COMPILE_SECONDS:.0f} s {known}")
     helper = _second_process() if is_cold and _cores() > 1 else None
     try:
         with uncollected() if is_cold else nullcontext():  # the compiler keeps nearly all that it makes
@@ -197,8 +207,17 @@ def warm_up() -> float:
             helper.wait()
     if is_cold:
         _keep_compile_seconds(time.perf_counter() - started)
-    ANNOUNCER.report()
+    ANNOUNCER.report(whole=True)
     return time.perf_counter() - started
+
+
+def compile_once() -> None:
+    """Compile all kernels if none are and the code can be kept: one wait instead of one for each kind of work.
+
+    A worker compiles what it calls: others compile at the same time.
+    """
+    if parent_process() is None and _is_much_to_compile():
+        warm_up()
 
 
 def _keep_compile_seconds(seconds: float) -> None:
@@ -229,7 +248,7 @@ def _is_much_to_compile() -> bool:
     if not JIT or folder() is None:
         return False
     kernels_are_compiled.cache_clear()
-    known = all(kernels_are_compiled(work) for work in (BUILDS, CHANGES, READS, VERIFIES))
+    known = all(kernels_are_compiled(work) for work in (BUILDS, CHANGES, READS, UNFOLDS, VERIFIES))
     return not known and not any(it.overloads for it in all_kernels())
 
 

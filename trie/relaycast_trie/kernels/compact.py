@@ -2,7 +2,7 @@
 
 Encoding copies the parts of a node around what it leaves out. Decoding first finds which node stands under which, then
 puts the hashes back from the lowest nodes upwards, hashing a height at a time in lanes. What is out of the ordinary is
-left to the plain codec: a kernel answers ``GIVE_UP``.
+left to the plain codec, which says what is wrong: a kernel answers ``GIVE_UP``.
 """
 
 import numpy as np
@@ -23,6 +23,7 @@ from relaycast_trie.kernels.decode import (
     VALUE_AT,
     VALUE_SIZE,
     WAYS,
+    child_place,
     plan_node,
     read_length,
 )
@@ -34,6 +35,8 @@ from relaycast_trie.kernels.verify import look_up
 
 GIVE_UP = -1
 ESCAPE = 1
+HASH_CHILD = 32 << 2
+"""The length before a child that is named by its hash."""
 NO_NODE = -1
 
 
@@ -65,13 +68,15 @@ def encode_walk(
     table: Int32s,
     mask: int,
     root: int,
+    children: Int64s,
     plans: Int64s,
     stack: Int64s,
     out: Bytes,
     offsets: Int64s,
 ) -> int:
-    """Write the compact nodes below the node ``root`` in walking order; return how many, or ``GIVE_UP``.
+    """Write the compact nodes of a trie and of its child tries in walking order; return how many, or ``GIVE_UP``.
 
+    ``root`` is the number of the top trie's root, ``children`` says where ``nodes`` name the roots of child tries.
     ``nodes`` is spread out, with 32 bytes of ``hashes`` for each node; ``table`` and ``mask`` are as ``fill_table``
     leaves them. Node ``i`` of the result is ``out[offsets[i] : offsets[i + 1]]``: ``offsets`` bounds the number of
     nodes and ``out`` their bytes. ``plans`` has one row.
@@ -79,9 +84,17 @@ def encode_walk(
     written = 0
     at = int64(0)
     offsets[0] = at
-    top = 0
-    stack[0] = root
+    top = -1
     data = nodes.data
+    if len(children) >= len(stack):
+        return GIVE_UP
+    for i in range(len(children) - 1, -1, -1):
+        child = look_up(hashes, table, mask, data, children[i])
+        if child >= 0:
+            top += 1
+            stack[top] = child
+    top += 1
+    stack[top] = root
     while top >= 0:
         node = stack[top]
         top -= 1
@@ -113,22 +126,26 @@ def encode_walk(
             at += part
         if plans[KIND] == BRANCH:
             first = top + 1
-            place = plans[CHILDREN]
+            run = place = plans[CHILDREN]
             ways = plans[WAYS]
             while ways:
                 ways &= ways - 1
-                length, place = read_length(data, place, start + size)
-                child = look_up(hashes, table, mask, data, place) if length == 32 else int64(NO_NODE)
+                if data[place] != HASH_CHILD:
+                    length, place = read_length(data, place, start + size)
+                    place += length
+                    continue
+                child = look_up(hashes, table, mask, data, place + 1)
                 if child >= 0:
+                    copy(out, at, data, run, place - run)
+                    at += place - run
                     out[at] = 0
                     at += 1
                     top += 1
                     stack[top] = child
-                else:
-                    head = 1 if length < 64 else 2 if length < 1 << 14 else 4
-                    copy(out, at, data, place - head, head + length)
-                    at += head + length
-                place += length
+                    run = place + 33
+                place += 33
+            copy(out, at, data, run, place - run)
+            at += place - run
             last = top
             while first < last:
                 stack[first], stack[last] = stack[last], stack[first]
@@ -146,6 +163,23 @@ def encode_walk(
     return written
 
 
+@kernel
+def _children_end(data: Bytes, plans: Int64s, row: int, end: int) -> tuple[int, int]:
+    """Return where the children of a planned branch, which lies before ``end``, end, and how many are left out."""
+    at, ways, gaps = int64(plans[row + CHILDREN]), int64(plans[row + WAYS]), int64(0)
+    while ways:
+        ways &= ways - 1
+        if data[at] == 0:
+            at += 1
+            gaps += 1
+        elif data[at] == HASH_CHILD:
+            at += 33
+        else:
+            length, first = read_length(data, at, end)
+            at = first + length
+    return at, gaps
+
+
 @face
 def plan_compact(
     nodes: Column,
@@ -157,20 +191,18 @@ def plan_compact(
     ends: Int32s,
     offsets: Int64s,
 ) -> int:
-    """Find out how compact nodes hang together; return their number when they are one whole trie, else ``GIVE_UP``.
+    """Find out how compact nodes hang together; return their number when they are whole tries, else ``GIVE_UP``.
 
     ``plans`` gets a row for each node. ``parents`` becomes, for each element, the node it stands under, or for a value
-    ``-(node + 2)``, or -1 for the root. ``heights`` is 0 for values and otherwise one more than those of the children
-    left out, ``ends`` the bytes of a compact node, ``offsets`` where full nodes begin and end. ``left`` is room for one
-    number a node.
+    ``-(node + 2)``, or ``NO_NODE`` for a root. ``heights`` is 0 for values and otherwise one more than those of the
+    children left out, ``ends`` the bytes of a compact node, ``offsets`` where full nodes begin and end. ``left`` is
+    room for one number a node.
     """
     open_node = int64(NO_NODE)
     at = int64(0)
     offsets[0] = at
     i = 0
     while i < count:
-        if i > 0 and open_node < 0:
-            return GIVE_UP
         start, size = nodes.at[i], int64(nodes.size[i])
         valued = size > 0 and nodes.data[start] == ESCAPE
         row = i * PLAN
@@ -186,13 +218,7 @@ def plan_compact(
         elif kind == LEAF:
             end = _value_end(plans, row)
         else:
-            end = plans[row + CHILDREN]
-            ways = plans[row + WAYS]
-            while ways:
-                ways &= ways - 1
-                length, place = read_length(nodes.data, end, start + size)
-                end = place + length
-                gaps += 1 if length == 0 else 0
+            end, gaps = _children_end(nodes.data, plans, row, start + size)
         if valued and (kind == EMPTY or plans[row + VALUE_SIZE] != 0 or i + 1 >= count):
             return GIVE_UP
         full = end - start + 32 * gaps
@@ -238,37 +264,31 @@ def _write_full(
     """
     data = nodes.data
     row = i * PLAN
-    start = nodes.at[i]
-    end = start + int64(ends[i])
-    if data[start] == ESCAPE:
-        branch = plans[row + KIND] == BRANCH
+    run, place = nodes.at[i], plans[row + CHILDREN]
+    end = run + int64(ends[i])
+    branch = plans[row + KIND] == BRANCH
+    if data[run] == ESCAPE:
         at = _write_head(data, plans, row, out, at, 0x10 if branch else 0x20, 0x0F if branch else 0x1F)
         copy32(out, at, hashes, (i + 1) * 32)
         at += 32
-    elif plans[row + KIND] != BRANCH:
-        copy(out, at, data, start, end - start)
-        return
-    else:
-        size = plans[row + CHILDREN] - start
-        copy(out, at, data, start, size)
-        at += size
-    if plans[row + KIND] != BRANCH:
-        return
+        run = place if branch else end
     child = int64(following[2 * i])
-    place = plans[row + CHILDREN]
-    while place < end:
-        if data[place] == 0:
-            out[at] = 32 << 2
+    while branch and place < end:
+        if data[place] == HASH_CHILD:
+            place += 33
+        elif data[place]:
+            length, first = read_length(data, place, end)
+            place = first + length
+        else:
+            copy(out, at, data, run, place - run)
+            at += place - run
+            out[at] = HASH_CHILD
             copy32(out, at + 1, hashes, child * 32)
             at += 33
             place += 1
+            run = place
             child = int64(following[2 * child + 1])
-        else:
-            length, first = read_length(data, place, end)
-            size = first + length - place
-            copy(out, at, data, place, size)
-            at += size
-            place += size
+    copy(out, at, data, run, end - run)
 
 
 @face
@@ -324,48 +344,59 @@ def decode_levels(
 
 
 @face
-def leads_to_prefix(
-    nodes: Column, hashes: Bytes, table: Int32s, mask: int, root: int, prefix: Bytes, plans: Int64s
-) -> bool:
-    """Return whether any known node of the trie stands on the way to keys with ``prefix``, or beyond it.
+def name_children(
+    nodes: Column,
+    hashes: Bytes,
+    table: Int32s,
+    mask: int,
+    root: int,
+    prefix: Bytes,
+    plans: Int64s,
+    stack: Int64s,
+    children: Int64s,
+) -> int:
+    """Write to ``children`` where known nodes name roots of child tries, in the order of keys; return how many.
 
-    ``root`` is the number of the root's node. A node that does not decode counts as one. ``plans`` has one row.
+    These are the values under keys with ``prefix`` in the trie whose root is the node ``root``. ``GIVE_UP`` answers a
+    node that does not decode, a value that is no root, and more nodes or roots than there is room for: ``stack`` has
+    three numbers for each node in waiting. ``plans`` has one row.
     """
-    node = root
-    depth = 0
-    size = 2 * len(prefix)
-    start, length = nodes.at[node], int64(nodes.size[node])
-    while True:
-        if not plan_node(nodes.data, start, length, plans, 0):
-            return True
+    data, size = nodes.data, 2 * len(prefix)
+    found, visits, top = int64(0), int64(0), int64(3)
+    stack[0], stack[1], stack[2] = nodes.at[root], int64(nodes.size[root]), 0
+    while top > 0:
+        top -= 3
+        start, length, depth = stack[top], stack[top + 1], stack[top + 2]
+        visits += 1
+        if visits > len(children) or not plan_node(data, start, length, plans, 0):
+            return GIVE_UP
         if plans[KIND] == EMPTY:
-            return False
+            continue
         count = plans[COUNT]
-        odd = count & 1
-        for i in range(count):
-            if depth + i == size:
-                return True
-            if nibble(nodes.data, plans[PARTIAL], i + odd) != nibble(prefix, 0, depth + i):
-                return False
+        shown = min(count, max(size - depth, 0))
+        i = int64(0)
+        while i < shown and nibble(data, plans[PARTIAL], i + (count & 1)) == nibble(prefix, 0, depth + i):
+            i += 1
+        if i < shown:
+            continue
         depth += count
-        if depth >= size:
-            return True
-        if plans[KIND] == LEAF:
-            return False
-        way = nibble(prefix, 0, depth)
-        depth += 1
-        if not plans[WAYS] >> way & 1:
-            return False
-        place = plans[CHILDREN]
-        before = plans[WAYS] & ((1 << way) - 1)
-        end = start + length
-        while before:
-            before &= before - 1
-            skipped, first = read_length(nodes.data, place, end)
-            place = first + skipped
-        length, start = read_length(nodes.data, place, end)
-        if length == 32:
-            node = look_up(hashes, table, mask, nodes.data, start)
-            if node < 0:
-                return False
-            start, length = nodes.at[node], int64(nodes.size[node])
+        if depth >= size and plans[VALUE_SIZE] != NO_VALUE:
+            if plans[VALUE_SIZE] != 32 or depth & 1:
+                return GIVE_UP
+            children[found] = plans[VALUE_AT]
+            found += 1
+        if plans[KIND] != BRANCH:
+            continue
+        if top + 48 > len(stack):
+            return GIVE_UP
+        for k in range(16):
+            way = 15 - k
+            if depth >= size or way == nibble(prefix, 0, depth):
+                at, bytes_ = child_place(data, plans, 0, way)
+                if bytes_ == 32:
+                    child = look_up(hashes, table, mask, data, at)
+                    at, bytes_ = (nodes.at[child], int64(nodes.size[child])) if child >= 0 else (at, int64(-1))
+                if bytes_ >= 0:
+                    stack[top], stack[top + 1], stack[top + 2] = at, bytes_, depth + 1
+                    top += 3
+    return found

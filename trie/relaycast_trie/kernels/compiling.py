@@ -59,11 +59,16 @@ def locked_kernel(function: Kernel) -> Kernel:
 def _compiled(function: Kernel, **options: bool) -> Kernel:
     dispatcher = njit(**{"nogil": True, "no_cfunc_wrapper": True, **options})(function)
     if JIT:
+        dispatcher._compilation_chain_init_hook = _no_extensions
         _ignore_constants(dispatcher)
         if options.get("no_cpython_wrapper"):
             _call_through_face(dispatcher)
     keep(dispatcher)
     return cast(Kernel, dispatcher)
+
+
+def _no_extensions() -> None:
+    """Spare numba a look at every installed distribution: kernels take no type that another one brings."""
 
 
 def _ignore_constants(dispatcher: Any) -> None:

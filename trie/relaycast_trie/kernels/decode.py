@@ -105,6 +105,10 @@ def _children(data: Bytes, at: int, end: int, ways: int, plans: Int64s, row: int
         if at + 33 <= end and data[at] == 32 << 2:
             at += 33
             continue
+        if at < end and data[at] == 0:
+            uniform = 0
+            at += 1
+            continue
         length, start = read_length(data, at, end)
         if length < 0:
             return False

@@ -25,6 +25,7 @@ from typing import Any, Self
 from numba import config as numba_config
 from numba.core import caching as numba_caching
 from numba.core import event
+from numba.core.runtime import nrt as numba_runtime
 from numba.misc import appdirs as numba_appdirs
 
 from relaycast_trie.own_file import foreign, open_own
@@ -32,6 +33,7 @@ from relaycast_trie.own_file import foreign, open_own
 config: Any = numba_config
 caching: Any = numba_caching
 appdirs: Any = numba_appdirs
+runtime: Any = numba_runtime
 
 DIGEST_BYTES = 16
 FOLDER_MODE, FILE_MODE = 0o700, 0o600
@@ -52,7 +54,10 @@ SOURCES = hashlib.blake2b(
 
 
 class Announcer(event.Listener):
-    """Listens to numba; says that kernels are being compiled when the first one is, and what it took in the end."""
+    """Listens to numba; says that kernels are being compiled when the first one is, and what it took in the end.
+
+    ``announce`` says it ahead of time, with what is compiled and how long that takes.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,9 +79,14 @@ class Announcer(event.Listener):
             return
         with self._lock:
             self._open.append(time.perf_counter())
-            if not self.said:
-                self.said = True
-                _say("compiling the array engine for this CPU, once; relaycast_trie.warm_up() does it ahead of time")
+        self.announce("the parts that are called; relaycast_trie.warm_up() compiles all of it ahead of time")
+
+    def announce(self, what: str) -> None:
+        """Say, once until the next report, that ``what`` is being compiled."""
+        with self._lock:
+            is_said, self.said = self.said, True
+        if not is_said:
+            _say(f"compiling the array engine for this CPU, once: {what}")
 
     def on_end(self, event: Any) -> None:
         """Add up what compilations took; one inside another counts once."""
@@ -88,11 +98,12 @@ class Announcer(event.Listener):
             if not self._open:
                 self.seconds += time.perf_counter() - started
 
-    def report(self) -> None:
-        """Say what was compiled since the last report, if anything was."""
+    def report(self, *, whole: bool = False) -> None:
+        """Say what was compiled since the last report, if anything was: all kernels if they are ``whole``."""
         if self.compiled:
             kernels = f"{self.compiled} kernel" + "s" * (self.compiled != 1)
-            _say(f"compiled {kernels} in {self.seconds:.1f} s; later runs load them from the cache")
+            later = "later runs load all of them" if whole else "later runs load them and compile others they call"
+            _say(f"compiled {kernels} in {self.seconds:.1f} s; {later}")
         self.compiled, self.seconds, self.said = 0, 0.0, False
 
     @staticmethod
@@ -214,6 +225,12 @@ class _Cache(caching.FunctionCache):  # type: ignore[misc]
         super().__init__(function)
         self._impl._filename_base += name
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, SOURCES)
+
+    def load_overload(self, sig: object, target_context: Any) -> Any:
+        """Load a kernel's code without what only compiling needs: numba would import all that it can compile."""
+        runtime.rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
     def _index_key(self, signature: object, codegen: Any) -> tuple[object, ...]:
         """Return what tells code in an index apart; what else it depends on stands in ``SOURCES``."""

@@ -22,6 +22,7 @@ from functools import cache
 from typing import NamedTuple
 
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
+from relaycast_trie.engine import DECODES, FOLDS, UNFOLDS, array_engine, pays_in_arrays
 from relaycast_trie.exceptions import (
     CodecError,
     ExtraneousChildProof,
@@ -80,7 +81,10 @@ class CompactProof:
         Raises ``RootMismatch`` when the proof lacks the root, ``InvalidNode``, ``InvalidChildRoot``, ``TooManyNodes``,
         ``TooManyBytes``.
         """
-        return cls.of_nodes(proof.by_hash(hasher), root, hasher=hasher)
+        compact: CompactProof | None = None
+        if hasher is BLAKE2B_256 and pays_in_arrays(FOLDS, proof.most_nodes):
+            compact = array_engine("array_proofs").encode_compact(proof, root)
+        return cls.of_nodes(proof.by_hash(hasher), root, hasher=hasher) if compact is None else compact
 
     @classmethod
     def of_nodes(cls, nodes: Mapping[bytes, bytes], root: bytes, *, hasher: Hasher = BLAKE2B_256) -> "CompactProof":
@@ -95,11 +99,23 @@ class CompactProof:
         Raises ``RootMismatch`` when that is not the expected root, ``IncompleteProof``, ``InvalidNode`` and
         ``ExtraneousNode``, for child tries ``InvalidChildRoot`` and ``ExtraneousChildProof``, and ``TooManyNodes``.
         """
+        decoded: tuple[StorageProof, bytes] | None = None
+        in_arrays = type(self) is not CompactProof or pays_in_arrays(UNFOLDS, len(self.nodes))
+        if hasher is BLAKE2B_256 and in_arrays:
+            decoded = array_engine("array_proofs").decode_compact(self)
+        if decoded is None:
+            return self.decode_plainly(expected_root, hasher=hasher)
+        _ensure_root(decoded[1], expected_root)
+        return decoded
+
+    def decode_plainly(
+        self, expected_root: bytes | None = None, *, hasher: Hasher = BLAKE2B_256
+    ) -> tuple[StorageProof, bytes]:
+        """``decode`` by the plain engine whatever the size: it says what is wrong with a proof."""
         given = iter(self.nodes)
         nodes: dict[bytes, bytes] = {}
         root = _decode_trie(given, nodes, hasher)
-        if expected_root is not None and expected_root != root:
-            raise RootMismatch(expected_root, root)
+        _ensure_root(root, expected_root)
         child_roots = _child_roots(nodes, root, hasher, most=len(self.nodes) + MAX_REPEATED_NODES)
         self._decode_children(given, nodes, child_roots, hasher)
         return StorageProof(nodes.values()), root
@@ -124,6 +140,11 @@ class CompactProof:
     @classmethod
     def from_bytes(cls, data: bytes) -> "CompactProof":
         """Return the proof that ``Vec<Vec<u8>>`` bytes hold; raises ``CodecError``."""
+        compact: CompactProof | None = None
+        if type(data) is bytes and pays_in_arrays(DECODES, len(data)):
+            compact = array_engine("array_proofs").compact_from_bytes(data)
+        if compact is not None:
+            return compact
         reader = ScaleReader(data)
         nodes = tuple(reader.bytes_() for _ in range(reader.length()))
         reader.done()
@@ -140,6 +161,11 @@ class CompactProof:
 
     def __repr__(self) -> str:
         return f"<CompactProof {len(self.nodes)} nodes, {self.proof_bytes} bytes>"
+
+
+def _ensure_root(root: bytes, expected: bytes | None) -> None:
+    if expected is not None and expected != root:
+        raise RootMismatch(expected, root)
 
 
 def _child_roots(nodes: Mapping[bytes, bytes], root: bytes, hasher: Hasher, *, most: int) -> list[bytes]:

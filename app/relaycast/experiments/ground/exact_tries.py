@@ -8,13 +8,16 @@ Small tries are plain ones, which need no compiled kernels; large ones are array
 
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from relaycast_trie import CompactProof, StateVersion, StorageProof, blake2_256, build_database
-from relaycast_trie.engine import Engine, takes_array
+from relaycast_trie.engine import Engine, array_engine, takes_array
+
+if TYPE_CHECKING:
+    from relaycast_trie import ArrayTrie
 
 Keys = npt.NDArray[np.uint8]
 """A key of 32 bytes in each row."""
@@ -75,9 +78,8 @@ class _PlainProver:
 
 class _CompiledProver:
     def __init__(self, keys: Keys, values: Keys, version: StateVersion) -> None:
-        from relaycast_trie import ArrayTrie  # noqa: PLC0415 - loads the compiler
-
-        self._trie = ArrayTrie.from_arrays(keys, values, state_version=version)
+        make: type[ArrayTrie] = array_engine("array_trie").ArrayTrie
+        self._trie = make.from_arrays(keys, values, state_version=version)
 
     def prove(self, wanted: Keys) -> StorageProof:
         return self._trie.prove(wanted)
@@ -90,9 +92,7 @@ class _CompiledProver:
         return len(offsets) - 1, int(offsets[-1] - offsets[0])
 
     def compact(self, proof: StorageProof) -> CompactProof:
-        from relaycast_trie.array.array_proofs import encode_compact  # noqa: PLC0415
-
-        return encode_compact(proof, self._trie.root)
+        return CompactProof.encode(proof, self._trie.root)
 
 
 def prover(
