@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 import relaycast_trie
+from relaycast_ledger import proof_tables
+from relaycast_ledger.proof_tables import LIST, TrieTable, prove_random, prove_requests, verify_batches
 from relaycast_ledger.segments.simulated import Preparation
-from relaycast_spark import proof_tables, replay
-from relaycast_spark.proof_tables import LIST, TrieTable, prove_random, prove_requests, verify_batches
+from relaycast_spark import replay
 from relaycast_spark.publications import PUBLICATIONS, replay_publishers
 from relaycast_spark.replay import replay_segments
 from relaycast_trie import StateVersion, warm_up
