@@ -134,23 +134,29 @@ def chosen_engine(flags: BulkFlags, places: Iterable["TablePlace"]) -> tuple[Lit
     from relaycast_spark.exceptions import SparkUnavailable  # noqa: PLC0415
     from relaycast_spark.session import require_spark  # noqa: PLC0415
 
-    on_spark = {"--master": flags.master, "--conf": flags.conf, "--spark-ui": flags.spark_ui}
-    of_spark = [f"{name} {value}" for name, value in on_spark.items() if value]
-    of_spark += [str(place) for place in places if place.is_uri]
-    why = "--engine local" if flags.engine == "local" else f"--workers {flags.workers}" if flags.workers else ""
-    if of_spark and why:
-        raise BadInput(of_spark[0].partition(" ")[0], f"{of_spark[0]} with {why}", "--engine spark, or no such option")
+    options = {"--master": flags.master, "--conf": flags.conf, "--spark-ui": flags.spark_ui}
+    given = next((f"{name} {value}" for name, value in options.items() if value), "")
+    uri = next((str(place) for place in places if place.is_uri), "")
+    why = "--engine local" if flags.engine == "local" else ""
+    if flags.workers is not None:
+        why = why or f"--workers {checked_workers(flags.workers)}"
+    if why and flags.engine != "spark" and given:
+        name, _, value = given.partition(" ")
+        raise BadInput(name, f"{value} with {why}", "--engine spark beside it")
+    if why and flags.engine != "spark" and uri:
+        raise BadInput(uri, f"a URI with {why}", "--engine spark, or a path of this machine")
     if flags.engine == "spark" and flags.workers is not None:
         raise BadInput("--workers", f"{flags.workers} with --engine spark", "--master local[N], or --engine local")
     if why:
         return "local", why
+    asks = given or uri
     try:
         require_spark()
     except SparkUnavailable as lacking:
-        if flags.engine == "spark" or of_spark:
+        if flags.engine == "spark" or asks:
             raise
         return "local", str(lacking)
-    return "spark", "--engine spark" if flags.engine else of_spark[0] if of_spark else "it is installed here"
+    return "spark", "--engine spark" if flags.engine else asks or "it is installed here"
 
 
 @contextmanager
