@@ -9,6 +9,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import psutil
 import pyarrow as pa
@@ -45,7 +46,7 @@ def requests(file: str, ids: list[int | None], keys: list[list[bytes | None] | N
     return ["--requests", file]
 
 
-def rows(table: str) -> list[dict[str, object]]:
+def rows(table: str) -> list[dict[str, Any]]:
     found = pq.read_table(table).to_pylist()
     return sorted(found, key=lambda row: -1 if row["id"] is None else row["id"])
 

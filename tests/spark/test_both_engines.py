@@ -45,7 +45,7 @@ def by_both(arguments: list[str], out: str, capsys: pytest.CaptureFixture[str]) 
     told = []
     for engine, options in ENGINES.items():
         code = execute([*arguments, *options, "--json", "--out", f"{out}-{engine}"])
-        told.append((code, json.loads(capsys.readouterr().out) | {"out": out}))
+        told.append((code, json.loads(capsys.readouterr().out.splitlines()[-1]) | {"out": out}))
     assert told[0] == told[1]
     same_tables(f"{out}-local", f"{out}-spark")
     found: dict[str, object] = told[0][1]

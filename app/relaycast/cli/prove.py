@@ -72,6 +72,7 @@ def prove(
     begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is. Where Spark runs on other machines, paths of
     this one are refused, but for STATE. A run that was stopped goes on with the ids whose proofs are not written yet.
     With --verify-only the table has what verify-proofs --strict would say, and the exit code is 1 unless all hold.
+    Without PySpark or Java, or with --engine local, processes of this machine do the work.
 
     Example: relaycast prove kusama-genesis.json.gz --count 100000 --keys 10 --out proofs.parquet
     """

@@ -33,7 +33,8 @@ def verify_proofs(
     Exit code 1 when one does not hold. Columns: root (32 bytes), keys (a list of bytes), and the proof. That is nodes
     (a list of bytes), proof (SCALE Vec<Vec<u8>>), or numbers of nodes that lie in the folder _nodes. All other columns
     are kept. What begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is; where Spark runs on other
-    machines, paths of this one are refused.
+    machines, paths of this one are refused. Without PySpark or Java, or with --engine local, processes of this machine
+    do the work.
 
     Example: relaycast verify-proofs proofs.parquet --strict
     """
