@@ -145,7 +145,8 @@ def verified_proofs(proofs: DataFrame, *, strict: bool = False, nodes: NodeTable
 
     ``nodes`` are those that its ``numbers`` stand for.
     """
-    schema = verified_schema(to_arrow_schema(proofs.schema))
+    zone = proofs.sparkSession.conf.get("spark.sql.session.timeZone")
+    schema = verified_schema(to_arrow_schema(proofs.schema, timezone=zone))
     shared = None if nodes is None else proofs.sparkSession.sparkContext.broadcast(nodes)
 
     def verify(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
