@@ -22,6 +22,9 @@ LOCK_MODE = 0o600
 NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL})
 """Errors of ``flock`` on file systems without locks."""
 
+FULL_DISK = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+"""How the system refuses a write where there is no room."""
+
 TRIES = 100
 """Processes that end may each remove a folder just when the next one goes into it."""
 

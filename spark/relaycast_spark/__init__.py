@@ -3,7 +3,8 @@
 ``stages``, ``bulk_proofs`` and ``pipeline`` need PySpark; the other modules and all code of workers need none.
 """
 
-from relaycast_spark.exceptions import InputColumns, JobFailed, SparkRefusal, SparkUnavailable, SpineDiverged
+from relaycast_ledger.exceptions import InputColumns
+from relaycast_spark.exceptions import JobFailed, SparkRefusal, SparkUnavailable, SpineDiverged
 
 __all__ = [
     "InputColumns",

@@ -7,12 +7,6 @@
         ├── SparkUnavailable       no PySpark, no Java, or not the right one
         ├── SpineDiverged          a replayed segment does not end where the relay chain's own pass did
         ├── JobFailed              Spark gave a job up
-        │   └── OutputFull         the disk that a job writes a table to is full
-        ├── TableRefused           a table that cannot be read or written
-        │   ├── InputColumns       a table without the columns that a stage reads
-        │   ├── ParquetRefused     a file that is no Parquet, or Parquet that brings code along
-        │   └── PlaceRefused       a place that Spark's machines do not share, or where there is nothing to read
-        ├── RowsLost               what was written has other rows than what was to be written
         ├── RowRefused             a row of recorded publications that is none
         └── GapRefused             a row behind a gap does not say what the blocks in the gap left
 
@@ -45,43 +39,6 @@ class JobFailed(SparkRefusal, message="{reason}"):
     """Spark gave a job up, for this ``reason``."""
 
     reason: str
-
-
-class OutputFull(JobFailed):
-    """The disk that a job writes a table to is full, as ``reason`` says in the system's words."""
-
-
-class TableRefused(SparkRefusal, message="{place}: got {got}, expected {expected}"):
-    """There is ``got`` at ``place``, where ``expected`` is needed."""
-
-    place: str
-    got: str
-    expected: str
-
-
-class InputColumns(TableRefused):
-    """The table at ``place`` has the columns ``got``; a stage reads those that are ``expected``."""
-
-    def __str__(self) -> str:
-        return f"{self.place}: got the columns {self.got or 'none'}, expected {self.expected}"
-
-
-class ParquetRefused(TableRefused):
-    """A file that is no Parquet, or Parquet that brings code along."""
-
-
-class PlaceRefused(TableRefused):
-    """A place that Spark's machines do not share, or where there is nothing to read."""
-
-
-class RowsLost(
-    SparkRefusal, message="{place}: got {found:,} rows there after {written:,} were written, expected as many"
-):
-    """``found`` rows stand at ``place`` after ``written`` were written there: nothing of it is kept."""
-
-    place: str
-    found: int
-    written: int
 
 
 class RowRefused(SparkRefusal):

@@ -24,9 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import relaycast_trie
+from relaycast_ledger.exceptions import InputColumns
 from relaycast_pallets.broadcaster.storage import INFINITE
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_spark.exceptions import InputColumns, RowRefused
+from relaycast_spark.exceptions import RowRefused
 from relaycast_trie import StateVersion
 from relaycast_trie.scale import encode_compact
 

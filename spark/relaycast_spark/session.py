@@ -7,7 +7,6 @@ in one line what to install.
 
 import atexit
 import ctypes
-import errno
 import logging
 import os
 import re
@@ -27,7 +26,8 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, TYPE_CHECKING, Any
 
-from relaycast_spark.exceptions import JobFailed, OutputFull, SparkUnavailable
+from relaycast_ledger.staged_file import FULL_DISK
+from relaycast_spark.exceptions import JobFailed, SparkUnavailable
 from relaycast_trie.extras import install_command
 
 if TYPE_CHECKING:
@@ -176,9 +176,6 @@ JVM_GONE = "the Java process that Spark runs in has ended"
 
 TRACEBACK = "Traceback (most recent call last):"
 
-FULL_DISK = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
-"""How the system refuses a write where there is no room."""
-
 TABLE_WRITER = "org.apache.hadoop."
 """Where Java's trace tells tables from what Spark spills: those are written by file systems of Hadoop."""
 
@@ -230,7 +227,7 @@ def require_java() -> int:
 def spark_session(settings: SessionSettings | None = None) -> Iterator["SparkSession"]:
     """Give a session, and stop it at the end unless it was there before.
 
-    Raises ``SparkUnavailable``, and ``JobFailed`` for whatever PySpark raises meanwhile; a full disk is ``OutputFull``.
+    Raises ``SparkUnavailable``, and ``JobFailed`` for whatever PySpark raises meanwhile; a full disk is an ``OSError``.
     """
     require_spark()
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -249,7 +246,7 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator["SparkSes
 
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
-    """Turn what PySpark raises into ``JobFailed``."""
+    """Turn what PySpark raises into ``JobFailed``, or the ``OSError`` of a full disk."""
     from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
@@ -259,7 +256,7 @@ def _one_line_errors() -> Iterator[None]:
         raise JobFailed(JVM_GONE) from error
     except (PySparkException, Py4JError) as error:
         full = full_disk_of(error)
-        raise (OutputFull(full) if full else JobFailed(reason_of(error))) from error
+        raise (OSError(full, os.strerror(full)) if full else JobFailed(reason_of(error))) from error
 
 
 @contextmanager
@@ -427,11 +424,11 @@ def reason_of(error: Exception) -> str:
     return (told or lines or [type(error).__name__])[-1 if told else 0]
 
 
-def full_disk_of(error: Exception) -> str:
-    """Return how the system refused to write more of a table; an empty text for any other error."""
+def full_disk_of(error: Exception) -> int:
+    """Return the number by which the system refused to write more of a table; 0 for any other error."""
     *_, cause = str(error).rpartition("Caused by: ")
-    told = (os.strerror(number) for number in FULL_DISK) if TABLE_WRITER in cause else ()
-    return next((text for text in told if text in cause), "")
+    numbers = FULL_DISK if TABLE_WRITER in cause else ()
+    return next((number for number in numbers if os.strerror(number) in cause), 0)
 
 
 def _reason(error: Exception, said: IO[bytes]) -> str:

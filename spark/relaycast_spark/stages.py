@@ -16,10 +16,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from relaycast_ledger.exceptions import InputColumns
 from relaycast_ledger.face_deliveries import FACE_DELIVERIES
 from relaycast_ledger.segments.simulated import Preparation
 from relaycast_spark.event_proofs import EVENT_PROOFS, READS, VALID, checked_events
-from relaycast_spark.exceptions import InputColumns
 from relaycast_spark.publications import (
     MAX_U32,
     PUBLICATIONS,

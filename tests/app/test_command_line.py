@@ -94,8 +94,8 @@ def test_a_slip_on_the_command_line_is_named_with_what_was_meant(
 @pytest.mark.parametrize(
     ("arguments", "module", "extra"),
     [
-        (("prove", "state.json", "--out", "proofs.parquet"), "psutil", "spark"),
-        (("prove", "state.json", "--out", "proofs.parquet"), "pyspark", "spark"),
+        (("bench", "spark", "--count", "0", "--blocks", "1"), "psutil", "spark"),
+        (("prove", "state.json", "--out", "proofs.parquet", "--engine", "spark"), "pyspark", "spark"),
         (("bench", "spark"), "pyspark", "spark"),
     ],
 )

@@ -45,7 +45,7 @@ def test_what_is_not_there_is_said_with_what_it_is_for_and_how_to_fix_it(
     ended = relaycast("doctor")
     assert ended.code == 0
     assert "fix: install Java 17" in ended.out
-    assert "for: run --engine spark" in ended.out
+    assert "for: --engine spark of run" in ended.out
     assert "java" in ended.out.splitlines()[-1]
 
 

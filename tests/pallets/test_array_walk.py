@@ -153,7 +153,7 @@ def test_a_walk_that_meets_more_placements_than_its_lists_hold_goes_on(monkeypat
         world = World()
         world.state.engine = engine
         world.subscribe(ALPHA, crafted)
-        seen = []
+        seen: list[object] = []
         for value in (b"one", bytes(40)):
             world.publish(ALPHA, [*crafted, *MANY], value)
             seen.append(told(world, world.block()))

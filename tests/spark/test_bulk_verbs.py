@@ -17,7 +17,7 @@ from relaycast.cli.exit_code import ExitCode
 from relaycast.genesis.chain_spec import ChainSpec
 from relaycast.refusal import BadInput
 from relaycast.simulation.sweep import load_sweep
-from relaycast_spark.proof_tables import LIST
+from relaycast_ledger.proof_tables import LIST
 from relaycast_trie import StateVersion, StorageProof, trie_root
 from small_disks import small_disk
 

@@ -12,6 +12,7 @@ from collator.networks import PUBLISHER, key, network, publish
 from relaycast_gateway.chain_feed import ChainFeed
 from relaycast_gateway.clock import VirtualClock
 from relaycast_gateway.log import EventLog
+from relaycast_ledger.exceptions import InputColumns
 from relaycast_ledger.face_deliveries import (
     FACE_DELIVERIES,
     FaceDelivery,
@@ -20,7 +21,6 @@ from relaycast_ledger.face_deliveries import (
     write_face_deliveries,
 )
 from relaycast_spark.event_proofs import EVENT_PROOFS, checked_event, checked_events
-from relaycast_spark.exceptions import InputColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

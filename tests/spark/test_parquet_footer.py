@@ -12,8 +12,9 @@ import pytest
 
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
-from relaycast_spark.exceptions import ParquetRefused
-from relaycast_spark.table_places import SPARK_SCHEMA, TablePlace, check_footer, parquet_files, read_parquet
+from relaycast_ledger.exceptions import ParquetRefused
+from relaycast_ledger.table_places import SPARK_SCHEMA, TablePlace, check_footer, parquet_files
+from relaycast_spark.store import read_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,10 @@ import pytest
 
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.scenario.workload import publications as sent
+from relaycast_ledger.exceptions import InputColumns
 from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_pallets.subscriber.subscription import SubscribedKey
-from relaycast_spark.exceptions import InputColumns, RowRefused
+from relaycast_spark.exceptions import RowRefused
 from relaycast_spark.publications import PUBLICATIONS, PUBLISHER_ROOTS, decoded, encoded_entries, replay_publishers
 from relaycast_trie import StateVersion, trie_root
 from spark.scenarios import replayed_at_once

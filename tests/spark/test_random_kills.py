@@ -24,8 +24,8 @@ import pytest
 
 from long_hauls import soak
 from peers import missing
+from relaycast_ledger.proof_tables import LIST
 from relaycast_spark.exceptions import SparkUnavailable
-from relaycast_spark.proof_tables import LIST
 from relaycast_spark.session import require_spark
 from spark.left_processes import MARK, ends
 from spark.scenarios import contents

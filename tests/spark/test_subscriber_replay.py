@@ -8,9 +8,9 @@ import pytest
 
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.batch import BatchSimulation
+from relaycast_ledger.exceptions import InputColumns
 from relaycast_pallets import Policies
 from relaycast_pallets.subscriber.variants.drafts import NoCache
-from relaycast_spark.exceptions import InputColumns
 from relaycast_spark.replay import REPLAYED, Row
 from relaycast_spark.subscriber_replay import (
     INHERENTS,

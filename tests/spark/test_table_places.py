@@ -5,7 +5,7 @@ import os
 import subprocess
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,10 +13,12 @@ import pytest
 
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
-from relaycast_spark import bulk_proofs
-from relaycast_spark.bulk_proofs import ranges, remove_leftovers, write_table
-from relaycast_spark.exceptions import ParquetRefused, PlaceRefused, RowsLost
-from relaycast_spark.table_places import SPARK_SCHEMA, Store, TablePlace, read_parquet, refuse_unshared
+from relaycast.local_proofs import LocalEngine, write_files
+from relaycast_ledger import bulk_work
+from relaycast_ledger.bulk_work import Engine, ranges, remove_leftovers, settle, staged_table
+from relaycast_ledger.exceptions import ParquetRefused, PlaceRefused, RowsLost
+from relaycast_ledger.table_places import SPARK_SCHEMA, LocalFiles, TablePlace
+from relaycast_spark.store import Store, read_parquet, refuse_unshared
 from synced_places import synced_places
 
 if TYPE_CHECKING:
@@ -114,9 +116,20 @@ def test_the_footer_of_every_file_at_a_uri_is_checked(spark: "SparkSession", sta
         read_parquet(spark, TablePlace(f"file://{tmp_path}/nowhere"), "PROOFS")
 
 
-def test_rows_that_do_not_arrive_are_told_and_nothing_is_left(spark: "SparkSession", tmp_path: Path) -> None:
+def write_ids(place: TablePlace, *, rows: int) -> None:
+    """Write ten ids, of which there are to be so many."""
+    schema = pa.schema([("id", pa.int64())])
+    with staged_table(LocalFiles(), place) as staging:
+        staging.path.mkdir()
+        write_files(
+            iter([pa.RecordBatch.from_pydict({"id": range(10)}, schema)]), staging.path, 0, schema, rows_a_file=4
+        )
+        settle(LocalEngine(place.work.path, workers=1), staging, place, rows)
+
+
+def test_rows_that_do_not_arrive_are_told_and_nothing_is_left(tmp_path: Path) -> None:
     with pytest.raises(RowsLost) as refusal:
-        write_table(spark.range(10), TablePlace(str(tmp_path / "ids.parquet")), stage="written", rows=20)
+        write_ids(TablePlace(str(tmp_path / "ids.parquet")), rows=20)
     said = f"{tmp_path}/ids.parquet: got 10 rows there after 20 were written, expected as many"
     assert str(refusal.value) == said
     assert not list(tmp_path.iterdir())
@@ -145,26 +158,38 @@ def test_ranges_tile_the_ids() -> None:
         assert found[0][0] == first
         assert found[-1][1] == last
         assert all(one[1] + 1 == other[0] for one, other in pairwise(found))
-        assert len(found) <= bulk_proofs.MOST_RANGES
+        assert len(found) <= bulk_work.MOST_RANGES
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("spark")
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.slow)])
+def engine(request: pytest.FixtureRequest) -> list[str]:
+    """Return the options for each engine; one process does not start others."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+        return ["--engine", "spark"]
+    return ["--engine", "local", "--workers", "1"]
+
+
 @pytest.mark.parametrize("damage", ["none", "flipped", "lost", "unnoted"])
 def test_proving_goes_on_behind_the_ranges_that_are_whole(
-    damage: str, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    damage: str,
+    engine: list[str],
+    state: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(bulk_proofs, "IDS_A_RANGE", 40)
+    monkeypatch.setattr(bulk_work, "IDS_A_RANGE", 40)
     written: list[str] = []
 
-    def stopping(frame: object, place: TablePlace, **rest: object) -> None:
+    def stopping(engine: Engine, staging: TablePlace, place: TablePlace, rows: int) -> None:
         if len(written) == 2:
             raise KeyboardInterrupt
         written.append(place.name)
-        write_table(frame, place, **rest)  # type: ignore[arg-type]
+        settle(engine, staging, place, rows)
 
-    out, command = tmp_path / "proofs.parquet", ["prove", str(state), "--count", "150", "--keys", "2", "--out"]
-    monkeypatch.setattr(bulk_proofs, "write_table", stopping)
+    out, command = tmp_path / "proofs.parquet", ["prove", str(state), "--count", "150", "--keys", "2", *engine, "--out"]
+    monkeypatch.setattr(bulk_work, "settle", stopping)
     assert execute([*command, str(out)]) == ExitCode.INTERRUPTED
     assert capsys.readouterr().err.endswith("relaycast: interrupted, the same command goes on from here\n")
     assert written == ["ids-0-39", "ids-40-79"]
@@ -178,14 +203,14 @@ def test_proving_goes_on_behind_the_ranges_that_are_whole(
     if damage == "lost":
         first.unlink()
     if damage == "unnoted":
-        first.with_name(bulk_proofs.NOTED).write_bytes(b"{")
+        first.with_name(bulk_work.NOTED).write_bytes(b"{")
     del written[:]
 
-    def noting(frame: object, place: TablePlace, **rest: object) -> None:
+    def noting(engine: Engine, staging: TablePlace, place: TablePlace, rows: int) -> None:
         written.append(place.name)
-        write_table(frame, place, **rest)  # type: ignore[arg-type]
+        settle(engine, staging, place, rows)
 
-    monkeypatch.setattr(bulk_proofs, "write_table", noting)
+    monkeypatch.setattr(bulk_work, "settle", noting)
     assert execute([*command, str(out)]) == 0
     assert written == [*(["ids-0-39"] if damage != "none" else []), "ids-80-119", "ids-120-149"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["proofs.parquet", "state.parquet"]
@@ -196,54 +221,51 @@ def test_proving_goes_on_behind_the_ranges_that_are_whole(
     assert pq.read_table(out).sort_by("id") == pq.read_table(whole).sort_by("id")
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("moved", [1, 3, 7])
 def test_what_was_gathered_before_a_kill_is_not_proved_again(
-    moved: int, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    moved: int, engine: list[str], state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk_proofs, "IDS_A_RANGE", 40)
+    monkeypatch.setattr(bulk_work, "IDS_A_RANGE", 40)
     moves: list[str] = []
 
-    def stopping(store: Store, source: TablePlace, target: TablePlace) -> None:
+    files = Store if "spark" in engine else LocalFiles
+
+    def stopping(store: Any, source: TablePlace, target: TablePlace) -> None:
         if "/whole/" in target.text:
             moves.append(source.name)
         if len(moves) > moved:
             raise KeyboardInterrupt
         move(store, source, target)
 
-    out, move = tmp_path / "proofs.parquet", Store.move
-    command = ["prove", str(state), "--count", "100", "--keys", "2", "--out", str(out)]
+    out, move = tmp_path / "proofs.parquet", files.move
+    command = ["prove", str(state), "--count", "100", "--keys", "2", *engine, "--out", str(out)]
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "move", stopping)
+        patched.setattr(files, "move", stopping)
         assert execute(command) == ExitCode.INTERRUPTED
-    monkeypatch.setattr(bulk_proofs, "write_table", lambda *_, **__: pytest.fail("written before"))
+    monkeypatch.setattr(bulk_work, "settle", lambda *_, **__: pytest.fail("written before"))
     assert execute(command) == 0
     assert sorted(pq.read_table(out).column("id").to_pylist()) == list(range(100))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["proofs.parquet", "state.parquet"]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("spark")
 def test_ranges_made_on_other_terms_are_made_again(
-    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: list[str], state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk_proofs, "put_in_place", lambda *_: pytest.fail("stopped before the end"))
+    monkeypatch.setattr(bulk_work, "put_in_place", lambda *_: pytest.fail("stopped before the end"))
     out = tmp_path / "proofs.parquet"
     with pytest.raises(pytest.fail.Exception):
-        execute(["prove", str(state), "--count", "30", "--keys", "2", "--out", str(out)])
+        execute(["prove", str(state), "--count", "30", "--keys", "2", *engine, "--out", str(out)])
     monkeypatch.undo()
-    assert execute(["prove", str(state), "--count", "30", "--keys", "3", "--out", str(out)]) == 0
+    assert execute(["prove", str(state), "--count", "30", "--keys", "3", *engine, "--out", str(out)]) == 0
     assert {len(row["keys"]) for row in pq.read_table(out).to_pylist()} == {3}
 
 
-def test_a_table_is_on_disk_before_it_has_its_name(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced = synced_places(monkeypatch)
     place = TablePlace(str(tmp_path / "table"))
-    write_table(spark.range(10), place, stage="written", rows=10)
+    write_ids(place, rows=10)
     files = {file.name for file in place.path.iterdir()}
+    assert len(files) == 3
     assert {Path(it).name for it in synced[:-1]} >= files
     assert all(Path(it).name in files or ".staging" in Path(it).name for it in synced[:-1])
     assert synced[-1] == str(tmp_path)

@@ -14,9 +14,9 @@ import pytest
 from peers import missing
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
+from relaycast_ledger.table_places import TablePlace, alone_at
 from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_spark.session import require_spark
-from relaycast_spark.table_places import TablePlace, alone_at
 
 PATIENCE = 240
 """Seconds until a child process must have ended."""

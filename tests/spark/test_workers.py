@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import relaycast_trie
-from relaycast_spark import proof_tables
-from relaycast_spark.proof_tables import LIST, TrieTable, prove_random, prove_requests, verify_batches
+from relaycast_ledger import proof_tables
+from relaycast_ledger.proof_tables import LIST, TrieTable, prove_random, prove_requests, verify_batches
 from relaycast_spark.publications import PUBLICATIONS, replay_publishers
 from relaycast_trie import StateVersion, warm_up
 from relaycast_trie.scale import encode_bytes, encode_vec

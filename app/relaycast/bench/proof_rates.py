@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from relaycast_ledger.proof_tables import VALID, TrieTable, prove_random, verify_batches
 from relaycast_spark.jobs import TASKS_A_CORE
-from relaycast_spark.proof_tables import VALID, TrieTable, prove_random, verify_batches
 from relaycast_spark.session import SessionSettings, spark_session
 
 if TYPE_CHECKING:

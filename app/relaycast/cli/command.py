@@ -27,7 +27,6 @@ from relaycast.cli.verbs import QUESTIONS, overview
 from relaycast.inputs import STDIN
 from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.terminal import hushed
-from relaycast_spark.exceptions import SparkUnavailable, TableRefused
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.extras import extra_of, install_command
 
@@ -103,7 +102,7 @@ def refusal(error: Exception) -> tuple[str, ExitCode]:
                 f"{verb or 'arguments'}: {_slip(error)} (see {f'relaycast {verb}'.strip()} --help)",
                 ExitCode.BAD_INPUT,
             )
-        case _ if isinstance(error, SparkUnavailable | TableRefused) or _is_of_a_busy_place(error):
+        case _ if _says_itself(error):
             return str(error), ExitCode.BAD_INPUT
         case RelaycastError():
             return f"{type(error).__name__}: {error}", ExitCode.CHECK_FAILED
@@ -115,10 +114,17 @@ def refusal(error: Exception) -> tuple[str, ExitCode]:
             return str(error), ExitCode.BAD_INPUT
 
 
-def _is_of_a_busy_place(error: BaseException) -> bool:
-    """Return whether another process writes to the same place; its class is loaded where it was raised."""
-    loaded = sys.modules.get("relaycast_ledger.exceptions")
-    return loaded is not None and isinstance(error, loaded.WorkFolderInUse)
+SAYS_ITSELF = {
+    "relaycast_ledger.exceptions": ("TableRefused", "WorkFolderInUse"),
+    "relaycast_spark.exceptions": ("SparkUnavailable",),
+}
+"""Errors whose text says what was given and what is expected."""
+
+
+def _says_itself(error: BaseException) -> bool:
+    """Return whether an error's text is all that is to be said; its class is loaded where it was raised."""
+    loaded = [(sys.modules.get(module), names) for module, names in SAYS_ITSELF.items()]
+    return any(isinstance(error, getattr(module, name)) for module, names in loaded if module for name in names)
 
 
 def _refused_by_system(error: OSError) -> str:

@@ -26,7 +26,7 @@ OLDEST_PYTHON = (3, 11)
 INSTALL_AGAIN = "remove .venv and run ./relaycast again, or pip install --force-reinstall -e . in the clone"
 
 EXTRAS = {
-    "spark": "run --engine spark, sweep, prove, verify-proofs",
+    "spark": "--engine spark of run, sweep, prove and verify-proofs",
     "wasm": "runtime show, call and diff, and chains with runtimes of their own",
     "experiments": "charts of bench E1 to E22",
     "bench": "Ethereum's trie beside ours in bench engine",

@@ -1,4 +1,4 @@
-"""``relaycast prove``: make proofs in bulk for a state, on Spark, as ``verify-proofs`` reads them."""
+"""``relaycast prove``: make proofs in bulk for a state, in processes or on Spark, as ``verify-proofs`` reads them."""
 
 import json as json_text
 from pathlib import Path
@@ -8,12 +8,11 @@ from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.flags.spark import (
-    Conf,
-    Master,
-    RowsAFile,
-    Ui,
-    bulk_session,
+    NO_BULK_FLAGS,
+    BulkFlags,
+    bulk_engine,
     checked_rows_a_file,
+    chosen_engine,
     resumable,
     table_place,
 )
@@ -23,8 +22,7 @@ from relaycast.refusal import BadInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from relaycast_spark.bulk_proofs import ProofsById
-    from relaycast_spark.proof_tables import Form, TrieTable
+    from relaycast_ledger.proof_tables import Form, TrieTable
 
 MOST_PROOFS = 1_000_000_000
 MOST_KEYS = 10_000
@@ -63,10 +61,7 @@ def prove(
     state_version: OwnVersion = None,
     distinct_nodes: DistinctNodes = False,
     verify_only: VerifyOnly = False,
-    rows_per_file: RowsAFile = None,
-    master: Master = None,
-    conf: Conf = None,
-    spark_ui: Ui = False,
+    flags: Annotated[BulkFlags, Parameter(name="*")] = NO_BULK_FLAGS,
     json: Json = False,
 ) -> ExitCode:
     """Make proofs for a state: of keys that are drawn from it, or one for each row of --requests.
@@ -77,51 +72,39 @@ def prove(
     begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is. Where Spark runs on other machines, paths of
     this one are refused, but for STATE. A run that was stopped goes on with the ids whose proofs are not written yet.
     With --verify-only the table has what verify-proofs --strict would say, and the exit code is 1 unless all hold.
+    Without PySpark or Java, or with --engine local, processes of this machine do the work.
 
     Example: relaycast prove kusama-genesis.json.gz --count 100000 --keys 10 --out proofs.parquet
     """
-    from relaycast_spark.table_places import TablePlace, alone_at  # noqa: PLC0415
+    from relaycast_ledger.table_places import TablePlace, alone_at  # noqa: PLC0415
 
     _check_range("--count", count, 1, MOST_PROOFS)
     _check_range("--keys", keys, 1, MOST_KEYS)
     _check_range("--absent", absent, 0, 100)
     _check_range("--seed", seed, 0, 2**63 - 1)
-    target = table_place(out, "--out", master, is_read=False)
-    asked = None if requests is None else table_place(requests, "--requests", master, is_read=True)
-    source, rows_a_file, form = (
-        TablePlace(state),
-        checked_rows_a_file(rows_per_file),
-        _form(distinct_nodes, verify_only),
-    )
+    target = table_place(out, "--out", flags.master, is_read=False)
+    asked = None if requests is None else table_place(requests, "--requests", flags.master, is_read=True)
+    source, form = TablePlace(state), _form(distinct_nodes, verify_only)
+    rows_a_file = checked_rows_a_file(flags.rows_per_file)
+    chosen = chosen_engine(flags, [source, target, *([asked] if asked else [])])
 
     def work() -> ExitCode:
         with alone_at(target, "--out"):
             table = None if source.is_uri else _table(source.path, state_version)
-            with bulk_session(master, conf, ui=spark_ui, compiled=True) as (spark, progress):
-                from relaycast_spark.bulk_proofs import (  # noqa: PLC0415 - needs PySpark
-                    RandomProofs,
-                    RequestedProofs,
-                    verdicts_at,
-                    write_by_ranges,
-                )
-                from relaycast_spark.table_places import read_parquet  # noqa: PLC0415
+            with bulk_engine(flags, chosen, target) as (engine, progress):
+                from relaycast_ledger.bulk_work import drawn_proofs, told_verdicts, write_by_ranges  # noqa: PLC0415
 
-                trie = table
-                if trie is None:
-                    columns = read_parquet(spark, source, "STATE").toArrow()
-                    trie = _table_of(*_key_values(columns, state), state_version)
+                trie = table or _table_of(*_key_values(engine.columns(source, "STATE"), state), state_version)
                 root = f"0x{trie.build().root.hex()}"
-                proofs: ProofsById
                 if asked is None:
-                    drawn = {"keys_a_proof": keys, "seed": seed, "absent_percent": absent}
-                    proofs = RandomProofs(spark, trie, count, form=form, **drawn)
+                    wanted = drawn_proofs(count, keys_a_proof=keys, seed=seed, absent_percent=absent, form=form)
                 else:
-                    proofs = RequestedProofs(read_parquet(spark, asked, "--requests"), trie, form=form)
-                terms = {"root": root, "state_version": int(trie.state_version)}
-                write_by_ranges(spark, proofs, target, terms=terms, rows_a_file=rows_a_file, progress=progress)
-                told: dict[str, Any] = {"proofs": proofs.count, "root": root, "out": out}
+                    wanted = engine.requested(asked, form)
+                terms = {"root": root, "state_version": int(trie.state_version), "rows_a_file": rows_a_file}
+                write_by_ranges(engine, wanted, trie, target, terms=terms, progress=progress)
+                told: dict[str, Any] = {"proofs": wanted.count, "root": root, "out": out}
                 if verify_only:
-                    told |= verdicts_at(spark, target)
+                    told |= told_verdicts(*engine.verdicts_at(target))
         _tell(told, json)
         return ExitCode.FINE if told.get("verdicts", {}).keys() <= {"valid"} else ExitCode.CHECK_FAILED
 
@@ -156,7 +139,7 @@ def _table(state: Path, version: int | None) -> "TrieTable":
     """Return the state's top trie as columns."""
     import pyarrow as pa  # noqa: PLC0415
 
-    from relaycast_spark.proof_tables import TrieTable  # noqa: PLC0415
+    from relaycast_ledger.proof_tables import TrieTable  # noqa: PLC0415
     from relaycast_trie import StateVersion  # noqa: PLC0415
 
     if state.is_dir() or (state.suffix == ".parquet" and _is_in_columns(state)):
@@ -173,7 +156,7 @@ def _table(state: Path, version: int | None) -> "TrieTable":
 
 
 def _table_of(keys: "pa.Array", values: "pa.Array", version: int | None) -> "TrieTable":
-    from relaycast_spark.proof_tables import TrieTable  # noqa: PLC0415
+    from relaycast_ledger.proof_tables import TrieTable  # noqa: PLC0415
     from relaycast_trie import StateVersion  # noqa: PLC0415
 
     return TrieTable.of(keys, values, state_version=StateVersion(1 if version is None else version))
@@ -182,7 +165,7 @@ def _table_of(keys: "pa.Array", values: "pa.Array", version: int | None) -> "Tri
 def _is_in_columns(file: Path) -> bool:
     """Return whether a Parquet file holds keys and values as bytes, and no child tries: it may be of any size."""
     from relaycast.genesis.state_export import CHILD, COLUMNS  # noqa: PLC0415
-    from relaycast_spark.table_places import open_parquet  # noqa: PLC0415
+    from relaycast_ledger.table_places import open_parquet  # noqa: PLC0415
 
     table_place(str(file), "STATE", None, is_read=True)
     with open_parquet(file, f"STATE {file}") as opened:

@@ -44,7 +44,7 @@ QUESTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "How do I run very many?": {
         "sweep": ("relaycast.cli.sweep:sweep", "Run a grid of scenarios, seeds and policies as one Spark job."),
         "prove": ("relaycast.cli.prove:prove", "Make proofs in bulk for a state, on Spark."),
-        "verify-proofs": ("relaycast.cli.verify_proofs:verify_proofs", "Verify a table of proofs in bulk, on Spark."),
+        "verify-proofs": ("relaycast.cli.verify_proofs:verify_proofs", "Verify a table of proofs in bulk."),
     },
 }
 """Where each verb stands, and its line on the help page; its module is loaded when it is called."""

@@ -16,7 +16,8 @@ import pyarrow.csv
 from relaycast.inputs import MAX_FILE_BYTES
 from relaycast.parquet_input import parquet_input
 from relaycast.refusal import BadInput, one_line, shown
-from relaycast_spark.exceptions import InputColumns, RowRefused
+from relaycast_ledger.exceptions import InputColumns
+from relaycast_spark.exceptions import RowRefused
 from relaycast_spark.publications import PUBLICATIONS, check_columns, decoded
 
 ROWS_A_BATCH = 1 << 14

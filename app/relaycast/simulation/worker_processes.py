@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -55,7 +55,7 @@ def pool_of(workers: int) -> Iterator[ProcessPoolExecutor]:
             process.join()
 
 
-def worked(work: Work, items: dict[int, bytes], *, workers: int) -> Iterator[tuple[int, Any]]:
+def worked(work: Work, items: dict[int, bytes], *, workers: int) -> Generator[tuple[int, Any]]:
     """Do ``work`` on each item and give what it returns with the item's number, as it comes.
 
     ``work`` is a function that workers can import. One worker is this process. Raises ``WorkersEnded``, and whatever

@@ -1,7 +1,7 @@
 """The options of verbs that run on Spark, and what they are turned into."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,15 +10,17 @@ from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode, Terminated
 from relaycast.cli.flags.run import RunFlags
+from relaycast.cli.options import Workers, checked_workers
 from relaycast.refusal import BadInput, shown
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
 
 if TYPE_CHECKING:
     from relaycast.simulation.run_files import Finished
     from relaycast.simulation.spark_estimate import Way
+    from relaycast_ledger.bulk_work import Engine
     from relaycast_ledger.segments.simulated import Progress
+    from relaycast_ledger.table_places import TablePlace
     from relaycast_spark.session import SessionSettings, Spark
-    from relaycast_spark.table_places import TablePlace
 
 RunEngine = Annotated[Literal["local", "spark"], Parameter(name="--engine", help="this process, or Spark")]
 Master = Annotated[str | None, Parameter(name="--master", help="where Spark runs: local[4], spark://host:7077, ...")]
@@ -104,13 +106,93 @@ def bulk_session(
         yield spark, progress
 
 
+@dataclass(frozen=True, slots=True)
+class BulkFlags:
+    """Where work on a table of proofs is done, and how large its files are."""
+
+    engine: Annotated[
+        Literal["local", "spark"] | None,
+        Parameter(name="--engine", help="processes of this machine, or Spark: Spark where it is installed"),
+    ] = None
+    workers: Workers = None
+    master: Master = None
+    conf: Conf = None
+    spark_ui: Ui = False
+    rows_per_file: RowsAFile = None
+
+
+NO_BULK_FLAGS = BulkFlags()
+
+
+def chosen_engine(flags: BulkFlags, places: Iterable["TablePlace"]) -> tuple[Literal["local", "spark"], str]:
+    """Return which engine works on tables at these ``places``, and why.
+
+    Raises ``BadInput`` for options of the other engine, and ``SparkUnavailable`` where nothing but Spark will do.
+    """
+    from relaycast_spark.exceptions import SparkUnavailable  # noqa: PLC0415
+    from relaycast_spark.session import require_spark  # noqa: PLC0415
+
+    options = {"--master": flags.master, "--conf": flags.conf, "--spark-ui": flags.spark_ui}
+    given = next((f"{name} {value}" for name, value in options.items() if value), "")
+    uri = next((str(place) for place in places if place.is_uri), "")
+    why = "--engine local" if flags.engine == "local" else ""
+    if flags.workers is not None:
+        why = why or f"--workers {checked_workers(flags.workers)}"
+    if why and flags.engine != "spark" and given:
+        name, _, value = given.partition(" ")
+        raise BadInput(name, f"{value} with {why}", "--engine spark beside it")
+    if why and flags.engine != "spark" and uri:
+        raise BadInput(uri, f"a URI with {why}", "--engine spark, or a path of this machine")
+    if flags.engine == "spark" and flags.workers is not None:
+        raise BadInput("--workers", f"{flags.workers} with --engine spark", "--master local[N], or --engine local")
+    if why:
+        return "local", why
+    asks = given or uri
+    try:
+        require_spark()
+    except SparkUnavailable as lacking:
+        if flags.engine == "spark" or asks:
+            raise
+        return "local", str(lacking)
+    return "spark", "--engine spark" if flags.engine else asks or "it is installed here"
+
+
+@contextmanager
+def bulk_engine(
+    flags: BulkFlags, chosen: tuple[Literal["local", "spark"], str], target: "TablePlace"
+) -> Iterator[tuple["Engine", "Progress"]]:
+    """Give the engine that was ``chosen`` to write ``target``, and what shows its progress; one line says which."""
+    from relaycast.terminal import counted, is_hushed  # noqa: PLC0415
+
+    name, why = chosen
+    rows = checked_rows_a_file(flags.rows_per_file)
+    workers = checked_workers(flags.workers) if name == "local" else 0
+    where = "on Spark" if name == "spark" else f"in {counted(workers, 'process', 'processes')} of this machine"
+    if not is_hushed():
+        print(f"relaycast: {where}: {why}", file=sys.stderr)
+    if name == "spark":
+        with bulk_session(flags.master, flags.conf, ui=flags.spark_ui, compiled=True) as (spark, progress):
+            from relaycast_spark.bulk_proofs import SparkEngine  # noqa: PLC0415 - needs PySpark
+
+            yield SparkEngine(spark, rows), progress
+        return
+    from relaycast.cli.tables.bars import stage_progress  # noqa: PLC0415
+    from relaycast.local_proofs import LocalEngine  # noqa: PLC0415
+    from relaycast_trie import warm_up  # noqa: PLC0415
+
+    warm_up()  # before any worker looks for compiled kernels
+    with stage_progress() as progress:
+        yield LocalEngine(target.work.path, workers=workers, rows_a_file=rows), progress
+
+
 def table_place(text: str, option: str, master: str | None, *, is_read: bool) -> "TablePlace":
     """Return where a table lies; raises ``BadInput`` or ``SparkRefusal`` where it could not be read or written.
 
     Without a ``master`` this process alone uses it.
     """
     from relaycast.simulation.run_folder import check_writable  # noqa: PLC0415
-    from relaycast_spark.table_places import TablePlace, check_local, refuse_unshared  # noqa: PLC0415
+    from relaycast_ledger.table_places import TablePlace, check_local  # noqa: PLC0415
+    from relaycast_spark.store import refuse_unshared  # noqa: PLC0415
 
     _check_master(master)
     place = TablePlace(text)
@@ -125,7 +207,7 @@ def table_place(text: str, option: str, master: str | None, *, is_read: bool) ->
 
 def checked_rows_a_file(rows: int | None) -> int:
     """Return how many rows a file is to have at most; raises ``BadInput``."""
-    from relaycast_spark.table_places import MOST_ROWS_A_FILE, ROWS_A_FILE  # noqa: PLC0415
+    from relaycast_ledger.table_places import MOST_ROWS_A_FILE, ROWS_A_FILE  # noqa: PLC0415
 
     if rows is None:
         return ROWS_A_FILE

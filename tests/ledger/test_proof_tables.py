@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relaycast_spark.exceptions import InputColumns
-from relaycast_spark.proof_tables import (
+from relaycast_ledger.exceptions import InputColumns
+from relaycast_ledger.proof_tables import (
     LIST,
     PROOFS,
     UNREADABLE,
@@ -136,7 +136,7 @@ def test_how_many_keys_are_proven_at_once_does_not_matter(monkeypatch: pytest.Mo
         return [[row for batch in batches for row in batch.to_pylist()] for batches in (drawn, asked)]
 
     at_once = made()
-    monkeypatch.setattr("relaycast_spark.proof_tables.MOST_KEYS_A_BATCH", most)
+    monkeypatch.setattr("relaycast_ledger.proof_tables.MOST_KEYS_A_BATCH", most)
     assert made() == at_once
 
 

@@ -1,4 +1,4 @@
-"""The worker's half of the proof stages: tables of proofs made and verified by the compiled engine. No Spark.
+"""Tables of proofs, made and verified by the compiled engine a batch at a time: what every engine of workers calls.
 
 A table of proofs has the columns ``root``, ``keys`` and ``nodes``. In place of ``nodes`` there may be ``proof`` as
 SCALE, or ``numbers`` of nodes that are in a table of their own. Other columns stay. Work is done a batch at a time: no
@@ -10,6 +10,7 @@ trie agree. A number has one node; nodes with the same content at several places
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Literal, cast
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from relaycast_spark.exceptions import InputColumns
+from relaycast_ledger.exceptions import InputColumns
 from relaycast_trie import ArrayTrie, StateVersion, warm_up
 from relaycast_trie.array.array_proofs import decode_proofs, verify_columns
 from relaycast_trie.array.columns import MAX_KEY_BYTES
@@ -70,6 +71,12 @@ Form = Literal["nodes", "numbers", "verdicts"]
 
 FORMS: dict[Form, pa.Schema] = {"nodes": PROOFS, "numbers": NUMBERED_PROOFS, "verdicts": JUDGED_PROOFS}
 """The columns of proofs in each form."""
+
+
+REQUEST_TOTALS = pa.schema(
+    [("rows", pa.int64()), ("first", pa.int64()), ("last", pa.int64()), ("digest", pa.string()), ("nulls", pa.int64())]
+)
+"""What requests come to: rows, ids, a digest whatever the order of the rows, and nulls in place of keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,10 +256,51 @@ def prove_requests(batches: Batches, load: Callable[[], TrieTable], *, form: For
     _, trie = load_trie(load)
     for batch in batches:
         column = batch.column(KEYS).cast(LIST)
-        if column.null_count or column.flatten().null_count:
+        if _lists_with_nulls(column):
             raise InputColumns("the requests", "keys with a null among them", "keys without")
         keys, ends = _lists(column)
         yield from _proved(trie, batch.column("id"), keys, ends, form)
+
+
+def total_requests(batches: Batches) -> Batches:
+    """Give the ``REQUEST_TOTALS`` of all batches, as one batch."""
+    rows = nulls = digest = 0
+    first, last = None, None
+    for batch in batches:
+        ids, column = batch.column("id").cast(pa.int64()), batch.column(KEYS).cast(LIST)
+        rows += len(ids)
+        nulls += _lists_with_nulls(column)
+        (data, offsets), ends = _lists(pc.fill_null(column, []))
+        starts, sizes = offsets[ends], np.diff(offsets).astype(np.int64)
+        for number, place in enumerate(ids.to_pylist()):
+            keys = data[starts[number] : starts[number + 1]].tobytes()
+            hashed = blake2b(keys, digest_size=8, key=str(place).encode())
+            hashed.update(sizes[ends[number] : ends[number + 1]].tobytes())
+            digest += int.from_bytes(hashed.digest(), "little")
+        known = ids.drop_null()
+        if len(known):
+            least, most = pc.min_max(known).as_py().values()
+            first, last = min(least, least if first is None else first), max(most, most if last is None else last)
+    totals = {"rows": [rows], "first": [first], "last": [last], "digest": [f"{digest % 2**64:x}"], "nulls": [nulls]}
+    yield pa.RecordBatch.from_pydict(totals, schema=REQUEST_TOTALS)
+
+
+def request_totals(totals: pa.Table) -> tuple[int, int, int, str]:
+    """Return rows, first and last id and digest of requests from the ``REQUEST_TOTALS`` of all of their parts.
+
+    Raises ``InputColumns`` where keys are missing.
+    """
+    if pc.sum(totals.column("nulls")).as_py():
+        raise InputColumns("the requests", "keys with a null among them", "keys without")
+    first, last = (pc.min_max(totals.column(name)).as_py()[most] for name, most in (("first", "min"), ("last", "max")))
+    digest = sum(int(text, 16) for text in totals.column("digest").to_pylist()) % 2**64
+    return pc.sum(totals.column("rows")).as_py() or 0, first or 0, last or 0, f"{digest:016x}"
+
+
+def _lists_with_nulls(column: pa.Array) -> int:
+    """Return how many nulls there are in place of lists, or in them."""
+    nulls: int = column.null_count + column.flatten().null_count
+    return nulls
 
 
 def _proved(trie: ArrayTrie, ids: pa.Array, keys: Strings, ends: Ints, form: Form) -> Batches:

@@ -1,0 +1,461 @@
+"""Proofs in bulk by processes of this machine: the engine of ``bulk_work`` that needs no Spark.
+
+Law: rows are those that Spark's tasks write, made by the same generators, in columns of the same types. A task is a
+range of ids, or rows of a table, and its files have its number: done again, it writes the same files. This process
+hands out tasks, counts rows and moves tables to their places; it holds no proofs.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from functools import lru_cache, partial
+from itertools import groupby, pairwise
+from operator import itemgetter
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from msgspec import structs
+from pyarrow.dataset import dataset, partitioning
+
+from relaycast.simulation.worker_processes import worked
+from relaycast_ledger.bulk_work import (
+    DICTIONARY_BYTES,
+    FILE,
+    PROVED,
+    SUCCESS,
+    VERIFIED,
+    Part,
+    WantedProofs,
+    requested_proofs,
+)
+from relaycast_ledger.exceptions import InputColumns
+from relaycast_ledger.proof_tables import (
+    FORMS,
+    KEYS,
+    LIST,
+    NODE_TABLE,
+    NODES,
+    NODES_FOLDER,
+    NUMBERS,
+    REQUEST_TOTALS,
+    Batches,
+    Form,
+    NodeTable,
+    TrieTable,
+    is_numbered,
+    load_trie,
+    node_table,
+    numbers_used,
+    total_requests,
+    verified_schema,
+    verify_batches,
+)
+from relaycast_ledger.segments.simulated import Progress
+from relaycast_ledger.table_places import ROWS_A_FILE, LocalFiles, TablePlace, check_local, parquet_files
+from relaycast_spark.jobs import TASKS_A_CORE
+from relaycast_trie import StateVersion
+
+ROWS_A_BATCH = 1_000
+"""Rows that are worked on in one call, as on Spark."""
+
+GROUP_BYTES = 1 << 27
+"""Bytes of rows after which a Parquet file begins its next group of rows; each distinct value counts once."""
+
+ZSTD_LEVEL = 3
+"""As Spark compresses."""
+
+REQUESTED = pa.schema([("id", pa.int64()), (KEYS, LIST)])
+
+TRIE, REQUESTS = "trie.arrow", "requests-"
+"""Files of the work folder: keys and values for the workers, and the requests of each range."""
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """Rows ``first`` to ``end`` of something: the end is not among them."""
+
+    first: int
+    end: int
+    file: str = ""
+    """A Parquet file, or batches in an Arrow file; without one, rows are ids."""
+
+    group: int = 0
+    """The row group of a Parquet file."""
+
+
+class Task(msgspec.Struct, frozen=True):
+    """What one call of a worker writes into ``folder``, in files with its ``number``."""
+
+    folder: str
+    number: int
+    pieces: list[Piece]
+
+
+class LocalEngine:
+    """Works on tables of proofs in ``workers`` processes; ``rows_a_file`` bounds the rows of a Parquet file.
+
+    What workers share is in the folder ``work``, from which the caller removes it.
+    """
+
+    def __init__(self, work: Path, *, workers: int, rows_a_file: int = ROWS_A_FILE) -> None:
+        self.files, self.rows_a_file = LocalFiles(), rows_a_file
+        self._work, self._workers = work, workers
+
+    def columns(self, place: TablePlace, option: str) -> pa.Table:
+        """Return a whole table."""
+        check_local(place, option)
+        return Table(place).whole()
+
+    def requested(self, place: TablePlace, form: Form) -> WantedProofs:
+        """Return the proofs that a table of ``id`` and ``keys`` asks for; raises ``InputColumns``."""
+        table = Table(place)
+        if not {"id", "keys"} <= set(table.schema.names):
+            raise InputColumns("the requests", ", ".join(table.schema.names), "id and keys")
+        totals = pa.Table.from_batches(total_requests(table.rows(table.pieces())), REQUEST_TOTALS)
+        return requested_proofs(totals, table, form=form)
+
+    def rows_between(self, wanted: WantedProofs, ranges: Sequence[tuple[int, int]]) -> Sequence[int]:
+        """Part the requests by range, in files of the work folder, and return how many each has.
+
+        Those without an id belong to the first range.
+        """
+        table: Table = wanted.requests
+        sizes, starts = [0] * len(ranges), np.array([first for first, _ in ranges])
+        with ExitStack() as opened:
+            files = [opened.enter_context(pa.OSFile(self._requests_of(first), "wb")) for first, _ in ranges]
+            writers = [opened.enter_context(pa.ipc.new_file(file, REQUESTED)) for file in files]
+            for batch in table.rows(table.pieces()):
+                rows = batch.select(REQUESTED.names).cast(REQUESTED)
+                ids = pc.fill_null(rows.column("id"), wanted.first_id).to_numpy()
+                owners = np.searchsorted(starts, ids, side="right") - 1
+                for owner in np.unique(owners):
+                    part = rows.filter(pa.array(owners == owner))
+                    writers[owner].write_batch(part)
+                    sizes[owner] += len(part)
+        return sizes
+
+    def proved(
+        self, wanted: WantedProofs, table: TrieTable, parts: Sequence[Part], progress: Progress
+    ) -> Generator[Part]:
+        """Write the proofs of each part to its staging place, and yield the part once its rows are there."""
+        trie = self._work / TRIE
+        _keep_table(table, trie)
+        tasks: list[Task] = []
+        owners: list[int] = []
+        for owner, part in enumerate(parts):
+            part.staging.path.mkdir()
+            pieces = self._pieces_of(wanted, part)
+            tasks += (Task(part.staging.text, number, [piece]) for number, piece in enumerate(pieces))
+            owners += [owner] * len(pieces)
+        left, schema = Counter(owners), FORMS[wanted.form]
+        prove = partial(prove_task, trie=str(trie), make=wanted.prove, schema=schema, rows_a_file=self.rows_a_file)
+        for number, rows in self._done(prove, tasks):
+            progress.advance(PROVED, rows)
+            left[owners[number]] -= 1
+            if not left[owners[number]]:
+                part = parts[owners[number]]
+                self.files.write(part.staging.inside(SUCCESS), b"")
+                yield part
+
+    def write_nodes(self, table: TrieTable, whole: TablePlace) -> None:
+        """Write the nodes that proofs name by number into a folder inside, which is not taken for rows."""
+        (used,) = numbers_used(Table(whole).columns_of(NUMBERS))
+        _, trie = load_trie(lambda: table)
+        nodes = node_table(trie, used.column("number").to_numpy())
+        folder = whole.path / NODES_FOLDER
+        folder.mkdir()
+        write_files(iter(nodes.to_batches()), folder, 0, NODE_TABLE, rows_a_file=ROWS_A_FILE)
+        (folder / SUCCESS).touch()
+
+    def verified(self, place: TablePlace, staging: TablePlace, *, strict: bool, progress: Progress) -> int:
+        """Write the verdicts on a table of proofs to ``staging``; return how many there are."""
+        table = Table(place)
+        verify = partial(
+            verify_task,
+            place=place.text,
+            schema=verified_schema(table.schema),
+            nodes=self._nodes_of(table.schema, place),
+            strict=strict,
+            rows_a_file=self.rows_a_file,
+        )
+        pieces = list(table.pieces())
+        rows = sum(piece.end for piece in pieces)
+        progress.begin(VERIFIED, rows, unit="proofs")
+        staging.path.mkdir()
+        shares = list(_shared_out(pieces, -(-rows // self._tasks_for(rows)))) or [[]]
+        tasks = [Task(staging.text, number, share) for number, share in enumerate(shares)]
+        for _, done in self._done(verify, tasks):
+            progress.advance(VERIFIED, done)
+        self.files.write(staging.inside(SUCCESS), b"")
+        return rows
+
+    def rows_at(self, staging: TablePlace) -> int:
+        """Return how many rows the files at ``staging`` hold; 0 where there are none."""
+        return sum(pq.read_metadata(file).num_rows for file in staging.path.glob(f"{FILE}*"))
+
+    def verdicts_at(self, place: TablePlace) -> tuple[dict[str, int], int]:
+        """Return how many proofs have each verdict, and the bytes of all nodes."""
+        counts, proof_bytes = Counter[str](), 0
+        for batch in Table(place).columns_of("verdict", "proof_bytes"):
+            for it in pc.value_counts(batch.column("verdict")).to_pylist():
+                counts[it["values"]] += it["counts"]
+            proof_bytes += pc.sum(batch.column("proof_bytes")).as_py() or 0
+        return dict(counts), proof_bytes
+
+    def _done(self, work: Callable[[bytes], int], tasks: list[Task]) -> Iterator[tuple[int, int]]:
+        """Do all tasks, and give the number of each with its rows as it is done."""
+        items = {number: msgspec.msgpack.encode(task) for number, task in enumerate(tasks)}
+        with closing(worked(work, items, workers=self._workers)) as done:
+            yield from done
+
+    def _tasks_for(self, rows: int) -> int:
+        """Return in how many tasks so many rows are worked on: enough that a slow one does not delay the end."""
+        return max(1, min(rows, TASKS_A_CORE * self._workers))
+
+    def _requests_of(self, first: int) -> str:
+        """Return the file with the requests of the range that begins with this id."""
+        return str(self._work / f"{REQUESTS}{first}.arrow")
+
+    def _pieces_of(self, wanted: WantedProofs, part: Part) -> list[Piece]:
+        if wanted.requests is None:
+            return list(_cut(Piece(part.first, part.last + 1), self._tasks_for(part.rows)))
+        file = str(self._requests_of(part.first))
+        with pa.memory_map(file) as source:
+            batches = pa.ipc.open_file(source).num_record_batches
+        return list(_cut(Piece(0, batches, file), self._tasks_for(batches)))
+
+    def _nodes_of(self, schema: pa.Schema, place: TablePlace) -> str:
+        """Return where the nodes are that proofs name by number, once they read; an empty text without numbers."""
+        if not is_numbered(schema.names):
+            return ""
+        inside = place.inside(NODES_FOLDER)
+        found = inside if self.files.exists(inside) else place.beside(NODES_FOLDER)
+        NodeTable.of(self.columns(found, "the nodes of PROOFS"))
+        return found.text
+
+
+def prove_task(
+    item: bytes,
+    *,
+    trie: str,
+    make: Callable[[Batches, Callable[[], TrieTable]], Batches],
+    schema: pa.Schema,
+    rows_a_file: int,
+) -> int:
+    """Write the proofs for a task's ids or requests, and return how many they are."""
+    task = msgspec.msgpack.decode(item, type=Task)
+    (piece,) = task.pieces
+    made = make(_batches_of(piece), lambda: _kept_table(_written(trie)))
+    return write_files(made, Path(task.folder), task.number, schema, rows_a_file=rows_a_file)
+
+
+def verify_task(item: bytes, *, place: str, schema: pa.Schema, nodes: str, strict: bool, rows_a_file: int) -> int:
+    """Write the verdicts on a task's proofs, and return how many they are."""
+    task = msgspec.msgpack.decode(item, type=Task)
+    load = None if not nodes else lambda: _kept_nodes(_written(nodes))
+    made = verify_batches(Table(TablePlace(place)).rows(task.pieces), strict=strict, load_nodes=load)
+    return write_files(made, Path(task.folder), task.number, schema, rows_a_file=rows_a_file)
+
+
+def write_files(batches: Batches, folder: Path, number: int, schema: pa.Schema, *, rows_a_file: int) -> int:
+    """Write rows as Parquet, in files of a bounded number of rows, and return how many they are.
+
+    Without any, the file of the first task says the columns.
+    """
+    rows = 0
+    for file, parts in groupby(_by_file(batches, rows_a_file), key=itemgetter(0)):
+        rows += _write_file(_file_in(folder, number, file), (part for _, part in parts), schema)
+    if not rows and number == 0:
+        _write_file(_file_in(folder, number, 0), (), schema)
+    return rows
+
+
+def _file_in(folder: Path, number: int, file: int) -> Path:
+    return folder / f"{FILE}{number:05}-c{file:03}.zstd.parquet"
+
+
+def _by_file(batches: Batches, rows_a_file: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield all rows in batches with the number of the file that they belong to."""
+    rows = 0
+    for batch in batches:
+        at = 0
+        while at < len(batch):
+            file, before = divmod(rows, rows_a_file)
+            part = batch.slice(at, rows_a_file - before)
+            yield file, part
+            at, rows = at + len(part), rows + len(part)
+
+
+def _write_file(place: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """Write one Parquet file in groups of rows, with each node once for as long as they fit, and return its rows."""
+    kinds = {NODES: pa.list_(pa.dictionary(pa.int32(), pa.binary()))}  # the others are short, or seldom the same
+    stored = pa.schema([(field.name, kinds.get(field.name, field.type)) for field in schema])
+    rows = 0
+    with pq.ParquetWriter(
+        place,
+        stored,
+        compression="zstd",
+        compression_level=ZSTD_LEVEL,
+        dictionary_pagesize_limit=DICTIONARY_BYTES,
+        store_schema=False,
+    ) as writer:
+        for group in _groups(batches, stored):
+            rows += len(group)
+            writer.write_table(group, row_group_size=len(group))
+    return rows
+
+
+def _groups(batches: Iterable[pa.RecordBatch], stored: pa.Schema) -> Iterator[pa.Table]:
+    """Yield the rows in tables that become groups of rows; what is encoded by a dictionary has one in each."""
+    group: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        group.append(batch.cast(stored))
+        size += group[-1].nbytes
+        if size >= GROUP_BYTES:
+            yield pa.Table.from_batches(group).unify_dictionaries().combine_chunks()
+            group, size = [], 0
+    if group:
+        yield pa.Table.from_batches(group).unify_dictionaries().combine_chunks()
+
+
+def _batches_of(piece: Piece) -> Batches:
+    """Give the ids or the requests of a piece."""
+    if not piece.file:
+        for first in range(piece.first, piece.end, ROWS_A_BATCH):
+            ids = np.arange(first, min(first + ROWS_A_BATCH, piece.end))
+            yield pa.RecordBatch.from_arrays([pa.array(ids, pa.int64())], ["id"])
+        return
+    with pa.memory_map(piece.file) as source:
+        opened = pa.ipc.open_file(source)
+        yield from (opened.get_batch(number) for number in range(piece.first, piece.end))
+
+
+def _cut(piece: Piece, tasks: int) -> Iterator[Piece]:
+    """Cut a piece into as many of about the same size."""
+    ends = [piece.first + (piece.end - piece.first) * number // tasks for number in range(tasks + 1)]
+    return (structs.replace(piece, first=first, end=end) for first, end in pairwise(ends))
+
+
+def _shared_out(pieces: Iterable[Piece], rows_a_task: int) -> Iterator[list[Piece]]:
+    """Yield pieces for tasks of at most so many rows, in order; at least one."""
+    share: list[Piece] = []
+    room = rows_a_task
+    for piece in pieces:
+        first = piece.first
+        while first < piece.end:
+            end = min(piece.end, first + room)
+            share.append(structs.replace(piece, first=first, end=end))
+            first, room = end, room - (end - first)
+            if not room:
+                yield share
+                share, room = [], rows_a_task
+    if share:
+        yield share
+
+
+def _keep_table(table: TrieTable, file: Path) -> None:
+    """Write keys and values so that workers share them in memory."""
+    columns = {}
+    for name, (data, offsets) in (("key", table.keys), ("value", table.values)):
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        columns[name] = pa.Array.from_buffers(pa.large_binary(), len(table), buffers)
+    kept = pa.RecordBatch.from_pydict(columns, metadata={"state_version": str(int(table.state_version))})
+    with pa.OSFile(str(file), "wb") as stream, pa.ipc.new_file(stream, kept.schema) as writer:
+        writer.write_batch(kept)
+
+
+Written = tuple[str, int]
+"""A path, and when it was written."""
+
+
+def _written(path: str) -> Written:
+    return path, os.stat(path).st_mtime_ns
+
+
+@lru_cache(1)
+def _kept_table(kept: Written) -> TrieTable:
+    opened = pa.ipc.open_file(pa.memory_map(kept[0]))
+    keys, values = opened.get_batch(0).columns
+    version = StateVersion(int(opened.schema.metadata[b"state_version"]))
+    return TrieTable.of(keys, values, state_version=version)
+
+
+@lru_cache(1)
+def _kept_nodes(kept: Written) -> NodeTable:
+    return NodeTable.of(Table(TablePlace(kept[0])).whole())
+
+
+class Table:
+    """A table of this machine, in columns as Spark has them: it knows fewer types than Parquet."""
+
+    def __init__(self, place: TablePlace) -> None:
+        self._place = place
+        base = place.path if place.path.is_dir() else place.path.parent
+        files = parquet_files(place.path) if place.path.is_dir() else [place.path]
+        self._found = dataset(
+            [os.path.abspath(file) for file in files],
+            format="parquet",
+            partitioning=partitioning(flavor="hive"),
+            partition_base_dir=os.path.abspath(base),
+        )
+        self.schema = pa.schema([(field.name, plain_type(field.type)) for field in self._found.schema])
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield every row group."""
+        for fragment in self._found.get_fragments():
+            for group in fragment.row_groups:
+                yield Piece(0, group.num_rows, fragment.path, group.id)
+
+    def rows(self, pieces: Iterable[Piece]) -> Batches:
+        """Give the rows of some pieces."""
+        fragments = {it.path: it for it in self._found.get_fragments()}
+        for piece in pieces:
+            group, at = fragments[piece.file].subset(row_group_ids=[piece.group]), 0
+            found = group.to_batches(schema=self._found.schema, batch_size=ROWS_A_BATCH, use_threads=False)
+            for batch in found:
+                first, end = max(piece.first - at, 0), min(piece.end - at, len(batch))
+                at += len(batch)
+                if first < end:
+                    yield batch.slice(first, end - first).cast(self.schema)
+                if at >= piece.end:
+                    break
+
+    def columns_of(self, *names: str) -> Batches:
+        """Give the rows of some columns."""
+        return self._found.to_batches(columns=list(names), use_threads=False)  # type: ignore[no-any-return]
+
+    def whole(self) -> pa.Table:
+        """Return all of it."""
+        return pa.Table.from_batches(self.rows(self.pieces()), self.schema)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that a column of Parquet has on Spark; what Spark cannot read stays as it is."""
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType) or types.is_dictionary(kind):
+        return plain_type(kind.value_type if types.is_dictionary(kind) else kind.storage_type)
+    if types.is_map(kind):
+        return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return pa.list_(plain_type(kind.value_type))
+    if types.is_struct(kind):
+        return pa.struct([(field.name, plain_type(field.type)) for field in kind])
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    return pa.binary() if types.is_fixed_size_binary(kind) else PLAIN.get(kind, kind)
+
+
+PLAIN = {
+    pa.large_binary(): pa.binary(),
+    pa.large_string(): pa.string(),
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
+"""What Spark has in place of types that it does not know."""

@@ -1,0 +1,360 @@
+"""Proofs in bulk, whatever engine makes them: by processes of this machine, or on Spark.
+
+Law: proofs are written one range of ids at a time. A range is moved to its place after all of its rows were counted. It
+counts once its files are noted in it, with their digests on this machine and their sizes elsewhere. After a kill, the
+next process writes the ranges that are missing or whose files differ. When every range is there, their files are moved
+into one table and the work folder is emptied. Ranges that were made for another state or other requests are deleted.
+An engine goes on with the ranges of another. The caller keeps other writers out, see ``alone_at``.
+"""
+
+import glob
+import json
+import os
+import shutil
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b, file_digest
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from relaycast_ledger.exceptions import RowsLost
+from relaycast_ledger.proof_tables import Batches, Form, TrieTable, prove_random, prove_requests, request_totals
+from relaycast_ledger.segments.simulated import Progress
+from relaycast_ledger.staged_file import LOCK, sync, sync_all
+from relaycast_ledger.table_places import Files, TablePlace
+
+DICTIONARY_BYTES = 1 << 25
+"""Bytes of distinct values that a file keeps once for each column: proofs have most of their nodes in common."""
+
+STAGING, OLD = "staging", "old"
+"""Suffixes of a table that is not whole yet, and of the table that it replaces."""
+
+SCHEMA_VERSION = 2
+
+IDS_A_RANGE = 1 << 18
+"""Ids whose proofs are written at a time: a kill costs half a minute's work of two cores."""
+
+VERDICTS_WIDER = 4
+"""Factor by which ranges are wider where verdicts alone are written."""
+
+MOST_RANGES = 1 << 8
+"""Ranges are wider where there are more ids, or ids far apart."""
+
+PROVED, VERIFIED = "proved", "verified"
+"""The stages that progress is told of."""
+
+RANGE = "ids-"
+"""Name prefix of ranges; their first and last id follow."""
+
+WHOLE = "whole"
+"""Where the files of all ranges are gathered: each is named by its range and its name there."""
+
+FILE = "part-"
+"""Name prefix of files with rows."""
+
+TERMS = "terms.json"
+
+NOTED = "_files.json"
+"""The files of a range, in its folder."""
+
+SUCCESS = "_SUCCESS"
+"""The name of an empty file by which Spark marks a table that is whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedProofs:
+    """Proofs with ids from ``first_id`` to ``last_id``; ``terms`` are what their rows depend on, apart from the trie.
+
+    ``prove`` makes them of rows with an ``id``: those of ``requests`` as the engine keeps them, or just the ids.
+    """
+
+    count: int
+    first_id: int
+    last_id: int
+    form: Form
+    terms: dict[str, object]
+    prove: Callable[[Batches, Callable[[], TrieTable]], Batches]
+    requests: Any = None
+
+
+def drawn_proofs(
+    count: int, *, keys_a_proof: int, seed: int = 0, absent_percent: int = 0, form: Form = "nodes"
+) -> WantedProofs:
+    """Return proofs of keys drawn from a trie: those of one id are the same, whatever else is asked for."""
+    drawn: dict[str, int] = {"keys_a_proof": keys_a_proof, "seed": seed, "absent_percent": absent_percent}
+    return WantedProofs(
+        count=count,
+        first_id=0,
+        last_id=count - 1,
+        form=form,
+        terms={"random": drawn, "form": form},
+        prove=partial(prove_random, form=form, **drawn),  # type: ignore[arg-type]
+    )
+
+
+def requested_proofs(totals: pa.Table, requests: object, *, form: Form = "nodes") -> WantedProofs:
+    """Return a proof for every row of ``requests``, whose ``proof_tables.REQUEST_TOTALS`` are these.
+
+    Raises ``InputColumns`` where keys are missing.
+    """
+    count, first, last, digest = request_totals(totals)
+    return WantedProofs(
+        count=count,
+        first_id=first,
+        last_id=last,
+        form=form,
+        terms={"requests": [count, first, last, digest], "form": form},
+        prove=partial(prove_requests, form=form),
+        requests=requests,
+    )
+
+
+class Part(NamedTuple):
+    """The proofs with ids from ``first`` to ``last``, their ``place``, and where they are until they are whole."""
+
+    first: int
+    last: int
+    rows: int
+    place: TablePlace
+    staging: TablePlace
+
+
+class Engine(Protocol):
+    """Whatever reads, makes and writes tables of proofs."""
+
+    @property
+    def files(self) -> Files:
+        """The file systems that it writes to."""
+
+    def columns(self, place: TablePlace, option: str) -> pa.Table:
+        """Return a whole table."""
+
+    def requested(self, place: TablePlace, form: Form) -> WantedProofs:
+        """Return the proofs that a table of ``id`` and ``keys`` asks for."""
+
+    def rows_between(self, wanted: WantedProofs, ranges: Sequence[tuple[int, int]]) -> Sequence[int]:
+        """Return how many requests have ids in each range; those without an id belong to the first one."""
+
+    def proved(
+        self, wanted: WantedProofs, table: TrieTable, parts: Sequence[Part], progress: Progress
+    ) -> Generator[Part]:
+        """Write the proofs of each part to its staging place, and yield the part once its rows are there."""
+
+    def write_nodes(self, table: TrieTable, whole: TablePlace) -> None:
+        """Write the nodes that proofs name by number into a folder inside, which is not taken for rows."""
+
+    def verified(self, place: TablePlace, staging: TablePlace, *, strict: bool, progress: Progress) -> int:
+        """Write the verdicts on a table of proofs to ``staging``; return how many there are."""
+
+    def rows_at(self, staging: TablePlace) -> int:
+        """Return how many rows the files at ``staging`` hold; 0 where there are none."""
+
+    def verdicts_at(self, place: TablePlace) -> tuple[dict[str, int], int]:
+        """Return how many proofs have each verdict, and the bytes of all nodes."""
+
+
+def told_verdicts(counts: dict[str, int], proof_bytes: int) -> dict[str, Any]:
+    """Return what is told of verdicts: the most frequent first, and the bytes of all nodes."""
+    return {"verdicts": dict(sorted(counts.items(), key=lambda it: (-it[1], it[0]))), "proof_bytes": proof_bytes}
+
+
+@contextmanager
+def staged_table(files: Files, place: TablePlace) -> Iterator[TablePlace]:
+    """Give where the table at ``place`` is written until it is whole; leftovers of a killed process are removed."""
+    remove_leftovers(place)
+    staging = _staging_of(place)
+    try:
+        yield staging
+    finally:
+        files.delete(staging)
+
+
+def _staging_of(place: TablePlace) -> TablePlace:
+    return place.beside(f".{place.name}.{os.getpid()}.{STAGING}")
+
+
+def name_of(staging: TablePlace) -> str:
+    """Return the name that a table will have whose rows are there."""
+    return staging.name.removeprefix(".").rsplit(".", 2)[0]
+
+
+def settle(engine: Engine, staging: TablePlace, place: TablePlace, rows: int) -> None:
+    """Move a table to its place if all of its ``rows`` are there; raises ``RowsLost``."""
+    found = engine.rows_at(staging)
+    if found != rows:
+        raise RowsLost(place.text, found, rows)
+    put_in_place(engine.files, staging, place)
+
+
+def put_in_place(files: Files, staging: TablePlace, place: TablePlace) -> None:
+    """Move a whole table to its place, once it is on the disk of this machine, and remove the old one."""
+    if not staging.is_uri:
+        sync_all(staging.path)
+    old = place.beside(f".{place.name}.{os.getpid()}.{OLD}")
+    if files.exists(place):
+        files.move(place, old)
+    try:
+        files.move(staging, place)
+    except BaseException:
+        if files.exists(old):
+            files.move(old, place)
+        raise
+    if not place.is_uri:
+        sync(place.path.parent)
+    files.delete(old)
+
+
+def remove_leftovers(place: TablePlace) -> None:
+    """Remove what killed processes of this machine left beside a path of it; what they had moved away comes back."""
+    for left in () if place.is_uri else place.path.parent.glob(f".{glob.escape(place.name)}.*.*"):
+        beside, pid, kind = left.name.rsplit(".", 2)
+        is_ours = beside == f".{place.name}" and kind in {STAGING, OLD} and pid.isdecimal()
+        if not is_ours or _runs(int(pid)):
+            continue
+        if kind == OLD and not place.path.exists():
+            left.rename(place.path)
+        else:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _runs(pid: int) -> bool:
+    """Return whether a process with this number is there."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def write_by_ranges(
+    engine: Engine,
+    wanted: WantedProofs,
+    table: TrieTable,
+    place: TablePlace,
+    *,
+    terms: dict[str, object],
+    progress: Progress,
+) -> None:
+    """Write all proofs to ``place``; ``terms`` say what they depend on apart from the ids. Raises ``RowsLost``.
+
+    Proofs that name their nodes by number have the nodes in a folder inside.
+    """
+    files, work = engine.files, place.work
+    remove_leftovers(place)
+    files.make_folder(work)
+    try:
+        _keep_terms(files, work, {"schema": SCHEMA_VERSION, **terms, **wanted.terms})
+        _part_again(files, work)
+        parts = _parts(engine, wanted, work)
+        done = {part for part in parts if _is_whole(files, part.place)}
+        progress.begin(PROVED, wanted.count, done=sum(part.rows for part in done), unit="proofs")
+        left = [part for part in parts if part not in done]
+        for part in left:
+            remove_leftovers(part.place)
+            files.delete(part.place)
+        try:
+            with closing(engine.proved(wanted, table, left, progress)) as proved:
+                for part in proved:
+                    settle(engine, part.staging, part.place, part.rows)
+                    files.write(part.place.inside(NOTED), _noted(files, part.place))
+        finally:
+            for part in left:
+                files.delete(part.staging)
+        whole = work.inside(WHOLE)
+        _gather(files, [part.place for part in parts], whole)
+        if wanted.form == "numbers":
+            engine.write_nodes(table, whole)
+        put_in_place(files, whole, place)
+        _clear(files, work)
+    except BaseException:
+        with suppress(Exception):  # the JVM may be gone
+            if not any(name.startswith(RANGE) for name in files.names(work)):
+                _clear(files, work)
+        raise
+
+
+def _parts(engine: Engine, wanted: WantedProofs, work: TablePlace) -> list[Part]:
+    wider = VERDICTS_WIDER if wanted.form == "verdicts" else 1
+    found = list(ranges(wanted.first_id, wanted.last_id, wider=wider))
+    sizes: Sequence[int]
+    if wanted.requests is None:
+        sizes = [last - first + 1 for first, last in found]
+    else:
+        sizes = engine.rows_between(wanted, found)
+    parts = []
+    for (first, last), rows in zip(found, sizes, strict=True):
+        place = work.inside(f"{RANGE}{first}-{last}")
+        parts.append(Part(first, last, rows, place, _staging_of(place)))
+    return parts
+
+
+def ranges(first_id: int, last_id: int, *, wider: int = 1) -> Iterator[tuple[int, int]]:
+    """Yield the ranges that ids are worked on in, in order; one where there are none."""
+    width = max(IDS_A_RANGE * wider, -(-(last_id - first_id + 1) // MOST_RANGES))
+    for first in range(first_id, max(last_id, first_id) + 1, width):
+        yield first, min(first + width - 1, last_id)
+
+
+def _clear(files: Files, work: TablePlace) -> None:
+    """Remove all of the work folder but its lock; one without a lock is removed."""
+    if work.is_uri:
+        files.delete(work)
+        return
+    for path in work.path.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != LOCK:
+            path.unlink()
+
+
+def _keep_terms(files: Files, work: TablePlace, terms: dict[str, object]) -> None:
+    """Remove what was made on other ``terms``, and write these down."""
+    kept, text = work.inside(TERMS), json.dumps(terms, sort_keys=True).encode()
+    if files.read(kept) == text:
+        return
+    _clear(files, work)
+    files.make_folder(work)
+    files.write(kept, text)
+
+
+def _is_whole(files: Files, part: TablePlace) -> bool:
+    """Return whether a range has the files that were noted, unchanged."""
+    noted = files.read(part.inside(NOTED))
+    return noted is not None and noted == _noted(files, part)
+
+
+def _noted(files: Files, part: TablePlace) -> bytes:
+    """Return the size of every file with rows of a range, and on this machine its digest, as JSON."""
+    found: dict[str, list[int | str]] = {
+        name: [size] for name, size in files.sizes(part).items() if name.startswith(FILE)
+    }
+    for name, about in found.items() if not part.is_uri else ():
+        with (part.path / name).open("rb") as stream:
+            about.append(file_digest(stream, lambda: blake2b(digest_size=16)).hexdigest())
+    return json.dumps(found, sort_keys=True).encode()
+
+
+def _part_again(files: Files, work: TablePlace) -> None:
+    """Move the files that a process gathered before it was killed back to their ranges."""
+    gathered = work.inside(WHOLE)
+    for name in files.names(gathered) if WHOLE in files.names(work) else ():
+        part, found, file = name.partition(f"-{FILE}")
+        if found:
+            files.make_folder(work.inside(part))
+            files.move(gathered.inside(name), work.inside(part).inside(f"{FILE}{file}"))
+
+
+def _gather(files: Files, parts: list[TablePlace], whole: TablePlace) -> None:
+    """Move the files of all parts into one folder."""
+    files.delete(whole)
+    files.make_folder(whole)
+    for part in parts:
+        for name in files.names(part):
+            if name.startswith(FILE):
+                files.move(part.inside(name), whole.inside(f"{part.name}-{name}"))
+    files.write(whole.inside(SUCCESS), b"")
