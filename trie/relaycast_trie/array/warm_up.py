@@ -32,7 +32,7 @@ from relaycast_trie.array.array_proofs import (
     verify_one,
 )
 from relaycast_trie.array.array_trie import ArrayTrie, root_of
-from relaycast_trie.array.forest import ArrayForest
+from relaycast_trie.array.forest import ArrayForest, Sealing, seal_together, witnesses
 from relaycast_trie.engine import (
     BUILDS,
     CHANGES,
@@ -163,6 +163,10 @@ def states() -> None:
     forest.close(told=True)
     forest.get(forest.root(0), KEYS[0])
     forest.hashed()
+    sealing = Sealing(forest, 0, {KEYS[0]: None}, KEYS[1:2])
+    (proof,) = witnesses([sealing])
+    proof.compacted()
+    seal_together([sealing])
 
 
 GROUPS: tuple[Callable[[], object], ...] = (verdicts, roots, proofs, changes, compact_proofs, states)
