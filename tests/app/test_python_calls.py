@@ -8,8 +8,8 @@ import pytest
 from app.python_calls import a_block, by_module, of_publisher, of_subscriber
 from relaycast_trie.engine import Engine
 
-OF_SUBSCRIBER: dict[Engine, int] = {"plain": 4_790, "array": 5_440}
-OF_PUBLISHER: dict[Engine, int] = {"plain": 3_245, "array": 2_920}
+OF_SUBSCRIBER: dict[Engine, int] = {"plain": 4_085, "array": 2_870}
+OF_PUBLISHER: dict[Engine, int] = {"plain": 3_218, "array": 2_620}
 
 
 @pytest.mark.parametrize("engine", ["plain", "array"])
