@@ -6,7 +6,8 @@
 
 A reader's block depends on the relay block before it and on the reader's own block before it, and on nothing else. The
 next relay block depends on the heads of all readers. So with N processes a tick takes what every process does (the
-relay block, publishers, workload) plus the largest share of the readers. One process also joins what all tell.
+relay block, publishers, workload, and sealing all states together) plus the largest share of the readers. One process
+also joins what all tell.
 ``every reader alone`` is the bound by the protocol: as many processes as readers. Processor time of one process is
 measured.
 """
@@ -45,14 +46,23 @@ ALL, FILES = 0, -1
 def traced(simulation: Simulation, folder: Path) -> tuple[list[Tick], float]:
     """Let all blocks pass; return what each chain took in each tick, and what the rest took."""
     chains, now, ticks = simulation.chains, time.process_time, list[Tick]()
-    build = chains._build_parachain_block
+    begin_block, tell = chains._begin_block, chains._tell
 
-    def timed(para_id: ParaId, *given: Any, **named: Any) -> None:
-        begin = now()
-        build(para_id, *given, **named)
+    def count(para_id: ParaId, begin: float) -> None:
         ticks[-1][int(para_id)] = ticks[-1].get(int(para_id), 0.0) + now() - begin
 
-    chains._build_parachain_block = timed  # type: ignore[method-assign]
+    def timed_begin(para_id: ParaId, *given: Any) -> Any:
+        begin = now()
+        begun = begin_block(para_id, *given)
+        count(para_id, begin)
+        return begun
+
+    def timed_tell(begun: Any, *given: Any, **named: Any) -> None:
+        begin = now()
+        tell(begun, *given, **named)
+        count(begun.collator.parachain.para_id, begin)
+
+    chains._begin_block, chains._tell = timed_begin, timed_tell  # type: ignore[method-assign,assignment]
     simulation.keep_accounts()
     began = now()
     with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder) as tables:

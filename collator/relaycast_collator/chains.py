@@ -6,13 +6,17 @@ block with the messages that parachains sent in the tick before. A value publish
 queue has no room for stays in the parachain's outbox. Messages for a parachain stand in the relay chain's queues until
 a block that took them is included; one that a block has no room for goes with the next. Wasm parachains build
 their blocks after the parachains that are modelled.
+
+Within a tick every parachain executes its first block before any is sealed; then all their states are sealed together,
+and facts are told in the order of the parachains. A block that panics drops out before the seal and leaves no trace.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType, field
 
-from relaycast_collator.collator import Collator, Pace, Tamper
+from relaycast_collator.collator import Collation, Collator, Pace, Tamper
 from relaycast_collator.facts import (
     BlockBuilt,
     BlockPanicked,
@@ -28,13 +32,14 @@ from relaycast_collator.facts import (
 from relaycast_collator.header import Header
 from relaycast_collator.inbound import MODELLED_SENDER, InboundState, InboundTracker, Traffic, by_sender
 from relaycast_collator.outbox import Publication, SentMessage
-from relaycast_collator.parachain import Parachain, ParachainDump
+from relaycast_collator.parachain import ExecutedBlock, Parachain, ParachainBlock, ParachainDump, seal_blocks
 from relaycast_collator.relay_chain import BLOCK_WEIGHT, Call, Genesis, RelayBlock, RelayChain, RelayChainDump
 from relaycast_collator.upgrades import ParachainUpgrade, RelayUpgrade
 from relaycast_collator.wasm_parachain import WasmParachain
 from relaycast_collator.wasm_parachains import WasmParachains, WasmParachainsDump
 from relaycast_pallets.broadcaster.config import POLKADOT, BroadcasterConfig
 from relaycast_pallets.frame.system import Origin
+from relaycast_pallets.frame.tries import EngineChoice
 from relaycast_pallets.parachain_system.pallet import MAX_POV_BYTES, Panic, ParachainInherentData
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy
 from relaycast_pallets.subscriber.config import SubscriberConfig, ensure_callbacks_fit, ensure_values_fit
@@ -172,6 +177,18 @@ def _ensure_subscribable(
             )
 
 
+class _Begun(NamedTuple):
+    """The next block of a parachain on top of ``head``: ``built`` is ``None`` where it panicked for a ``reason``."""
+
+    collator: Collator
+    relay_parent: RelayBlock
+    collation: Collation
+    head: Header
+    built: ExecutedBlock | ParachainBlock | None
+    reason: str
+    subscribes: bool
+
+
 class ChainSimulator:
     """A relay chain from ``genesis``, and parachains; everything follows from ``seed`` and the calls made.
 
@@ -194,7 +211,7 @@ class ChainSimulator:
             raise ValueError(f"window must be at least 2, for parachains build on the last block but one, got {window}")
         self.seed = seed
         self.window = window
-        self._trie_engine: Engine = trie_engine
+        self._choice = EngineChoice(trie_engine)
         self.listeners: list[Listener] = []
         """Told of every fact as it happens, in this order."""
 
@@ -231,11 +248,11 @@ class ChainSimulator:
     @property
     def trie_engine(self) -> Engine:
         """What works on the tries of every chain; nothing but time follows from it, and it may change between ticks."""
-        return self._trie_engine
+        return self._choice.engine
 
     @trie_engine.setter
     def trie_engine(self, engine: Engine) -> None:
-        self._trie_engine = engine
+        self._choice.choose(engine)
         chains: Iterable[Parachain | WasmParachain] = (*self.parachains.values(), *self.wasm_parachains.values())
         for state in (self.relay_chain.state, *(chain.state for chain in chains)):
             state.engine = engine
@@ -275,7 +292,7 @@ class ChainSimulator:
             policies=policies,
             budget=budget,
             upward_limits=limits,
-            trie_engine=self.trie_engine,
+            trie_engine=self._choice,
         )
         newest = self.relay_chain.head.number
         parachain.join(self.relay_chain.join(known), relay_block=newest)
@@ -359,12 +376,7 @@ class ChainSimulator:
         parents = tuple(self.relay_chain.blocks)
         self._deliver_messages()
         self._build_relay_block()
-        for para_id, parachain in self.parachains.items():
-            pace = self.paces[para_id]
-            for _ in range(0 if para_id in self.elsewhere else pace.blocks_in(self.tick, para_id)):
-                parent = self._inbound.relay_parent(para_id, pace, parents)
-                self._build_parachain_block(para_id, parent, newest=parents[-1])
-            parachain.tick = self.tick + 1
+        self._build_parachain_blocks(parents)
         for para_id in self.wasm_parachains:
             pace = self.paces[para_id]
             for _ in range(pace.blocks_in(self.tick, para_id)):
@@ -491,23 +503,51 @@ class ChainSimulator:
             self._inbound.refuse(para_id, refused_bytes)
             self._emit(MessagesRefused(self.tick, para_id, refused_bytes))
 
-    def _build_parachain_block(self, para_id: ParaId, parent: RelayBlock, *, newest: RelayBlock) -> None:
-        collator = self.collators[para_id]
-        parachain, honest, head = collator.parachain, collator.tamper is None, collator.parachain.head
+    def _build_parachain_blocks(self, parents: tuple[RelayBlock, ...]) -> None:
+        """Build the blocks of this tick: the first ones of all parachains are sealed together, then facts are told.
+
+        The next block of a parachain is built when the one before is told of: what listeners see of it is that block's.
+        """
+        begun: dict[ParaId, _Begun] = {}
+        for para_id in self.parachains:
+            if para_id not in self.elsewhere and self.paces[para_id].blocks_in(self.tick, para_id):
+                begun[para_id] = self._begin_block(para_id, parents)
+        blocks = dict(zip(begun, _whole([it.built for it in begun.values()]), strict=True))
+        for para_id, parachain in self.parachains.items():
+            if para_id in begun:
+                self._tell(begun[para_id], blocks[para_id], newest=parents[-1])
+                for _ in range(self.paces[para_id].blocks_in(self.tick, para_id) - 1):
+                    it = self._begin_block(para_id, parents)
+                    self._tell(it, *_whole([it.built]), newest=parents[-1])
+            parachain.tick = self.tick + 1
+
+    def _begin_block(self, para_id: ParaId, parents: tuple[RelayBlock, ...]) -> "_Begun":
+        """Execute the next block of a parachain."""
+        collator, parent = self.collators[para_id], self._inbound.relay_parent(para_id, self.paces[para_id], parents)
+        parachain = collator.parachain
         parachain.tick = self.tick
         parachain.upgrades.install(parent.number)
-        subscribes = parachain.subscriber.subscribes
-        collation = collator.collate(parent)
+        subscribes, collation = parachain.subscriber.subscribes, collator.collate(parent)
+        head, built, reason = parachain.head, None, ""
         try:
-            block = collator.build(collation)
+            built = collator.build(collation)
         except Panic as panic:
+            reason = str(panic)
+        return _Begun(collator, parent, collation, head, built, reason, subscribes)
+
+    def _tell(self, begun: "_Begun", block: ParachainBlock | None, *, newest: RelayBlock) -> None:
+        """Tell of a block that was built, or that panicked."""
+        collator, parent, collation, head, _, reason, subscribes = begun
+        parachain, honest = collator.parachain, collator.tamper is None
+        para_id = parachain.para_id
+        if block is None:
             left = self._inbound_totals(parachain, newest)
-            self._emit(BlockPanicked(self.tick, para_id, parent, collation, head, str(panic), left, honest))
-        else:
-            self._inbound.take(para_id, block.outcome.messages)
-            left = self._inbound_totals(parachain, newest, block.inherent)
-            self._emit(BlockBuilt(self.tick, para_id, parent, collation, head, block, left, honest, subscribes))
-            self._take_messages(parachain)
+            self._emit(BlockPanicked(self.tick, para_id, parent, collation, head, reason, left, honest))
+            return
+        self._inbound.take(para_id, block.outcome.messages)
+        left = self._inbound_totals(parachain, newest, block.inherent)
+        self._emit(BlockBuilt(self.tick, para_id, parent, collation, head, block, left, honest, subscribes))
+        self._take_messages(parachain)
 
     def _inbound_totals(
         self, parachain: Parachain, newest: RelayBlock, given: ParachainInherentData | None = None
@@ -531,6 +571,12 @@ class ChainSimulator:
     def __repr__(self) -> str:
         parachains = len(self.parachains) + len(self.wasm_parachains)
         return f"<ChainSimulator at tick {self.tick}: {self.relay_chain!r}, {parachains} parachains>"
+
+
+def _whole(built: Sequence[ExecutedBlock | ParachainBlock | None]) -> list[ParachainBlock | None]:
+    """Return blocks, where there are any, with those sealed together that are not yet."""
+    sealed = iter(seal_blocks([it for it in built if isinstance(it, ExecutedBlock)]))
+    return [next(sealed) if isinstance(it, ExecutedBlock) else it for it in built]
 
 
 def manager_of(publisher: ParaId) -> bytes:

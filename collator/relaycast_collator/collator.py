@@ -6,10 +6,10 @@ lie: it gets the honest inherent and returns the one that is handed over.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
-from relaycast_collator.parachain import Parachain, ParachainBlock
+from relaycast_collator.parachain import ExecutedBlock, Parachain, ParachainBlock
 from relaycast_collator.relay_chain import RelayBlock
 from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_pallets.frame.well_known_keys import RelayProofRequest
@@ -131,7 +131,8 @@ class Collator:
         bare = self.bare_inherent(relay_parent)
         with self.parachain.upgrades.migrated():
             pruned, pruning = system.prune(bare, seed=self.parachain.head.hash, collected=collected)
-        return Collation(collected, replace(bare, relay_chain_state=tuple(pruned)), pruning)
+        data, downward, horizontal = bare.validation_data, bare.downward_messages, bare.horizontal_messages
+        return Collation(collected, ParachainInherentData(data, tuple(pruned), downward, horizontal), pruning)
 
     def bare_inherent(self, relay_parent: RelayBlock) -> ParachainInherentData:
         """Return the inherent of a block on ``relay_parent`` but for its proof: validation data and messages."""
@@ -142,10 +143,13 @@ class Collator:
         waiting = self.relay_chain.inbound_messages(relay_parent, parachain.para_id)
         return parachain.parachain_system.create_inherent(data, *waiting)
 
-    def build(self, collation: Collation) -> ParachainBlock:
-        """Hand the inherent over, tampered with if this collator lies; raises ``Panic``."""
+    def build(self, collation: Collation) -> ExecutedBlock | ParachainBlock:
+        """Hand the inherent over, tampered with if this collator lies; raises ``Panic``.
+
+        The block's state is sealed by the caller, with those of other parachains, unless it is a whole block.
+        """
         inherent = collation.inherent if self.tamper is None else self.tamper(collation.inherent)
-        return self.parachain.build_block(inherent)
+        return self.parachain.execute_block(inherent)
 
     def __repr__(self) -> str:
         return f"<Collator of {self.parachain!r}{', which lies' if self.tamper is not None else ''}>"

@@ -22,6 +22,7 @@ from relaycast_xcm.primitives import U32_MAX
 
 OTHER, CONSENSUS, SEAL, PRE_RUNTIME, RUNTIME_ENVIRONMENT_UPDATED = 0, 4, 5, 6, 8
 ENGINE_ITEMS = frozenset({CONSENSUS, SEAL, PRE_RUNTIME})
+ALL_ITEMS = ENGINE_ITEMS | {OTHER, RUNTIME_ENVIRONMENT_UPDATED}
 ENGINE_BYTES, HASH_BYTES = 4, 32
 
 
@@ -33,7 +34,7 @@ class DigestItem(Struct, frozen=True):
     engine: bytes = b""
 
     def __post_init__(self) -> None:
-        if self.variant not in ENGINE_ITEMS | {OTHER, RUNTIME_ENVIRONMENT_UPDATED}:
+        if self.variant not in ALL_ITEMS:
             raise ValueError(f"no digest item has the variant {self.variant}")
         if len(self.engine) != (ENGINE_BYTES if self.variant in ENGINE_ITEMS else 0):
             raise ValueError(f"consensus items have an engine of four bytes and others have none, got {self.engine!r}")

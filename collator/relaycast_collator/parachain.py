@@ -4,7 +4,8 @@ Every parachain can publish and subscribe. A block takes the inherent over or pa
 and what was done in it is undone.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -20,8 +21,9 @@ from relaycast_collator.latest_values import KeptRow, LatestValues, WantedRow, W
 from relaycast_collator.outbox import Outbox, Publication, SentMessage
 from relaycast_collator.upgrades import ParachainUpgrades
 from relaycast_pallets.broadcaster.storage import PublishedEntry
-from relaycast_pallets.frame.state import State, StateDump
+from relaycast_pallets.frame.state import State, StateDump, commit_together
 from relaycast_pallets.frame.system import Event, System
+from relaycast_pallets.frame.tries import EngineChoice
 from relaycast_pallets.parachain_system.inbound_messages import MessagingState
 from relaycast_pallets.parachain_system.pallet import (
     ParachainInherentData,
@@ -35,7 +37,7 @@ from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.policies import Policies
 from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscriptionHandler
 from relaycast_pallets.subscriber.variants.subscription_limits import excess_with, has_room_for
-from relaycast_trie import EMPTY_ROOT, Recorder, StorageProof
+from relaycast_trie import EMPTY_ROOT, StorageProof
 from relaycast_trie.engine import Engine
 from relaycast_xcm import Location, ParaId, Weight
 from relaycast_xcm.checkpoint import U32, VERSION, CheckpointRefused, Count, Dump, Version, refusing
@@ -97,7 +99,7 @@ class Parachain:
         policies: Policies | None = None,
         budget: BudgetPolicy | None = None,
         upward_limits: UpwardLimits = POLKADOT_LIMITS,
-        trie_engine: Engine = "auto",
+        trie_engine: Engine | EngineChoice = "auto",
     ) -> None:
         self.para_id = para_id
         self.kept = LatestValues()
@@ -162,6 +164,10 @@ class Parachain:
 
     def build_block(self, inherent: ParachainInherentData) -> ParachainBlock:
         """Build the next block on the inherent's relay parent; raises ``Panic`` and stays as it was."""
+        return seal_blocks([self.execute_block(inherent)])[0]
+
+    def execute_block(self, inherent: ParachainInherentData) -> "ExecutedBlock":
+        """Do what the next block does and leave it to ``seal_blocks``; raises ``Panic`` and stays as it was."""
         parent, storage, extrinsics_root = self.head, self.state.top, EMPTY_ROOT
         self.system.events.take()
         storage.reads = set()
@@ -177,19 +183,14 @@ class Parachain:
                     extrinsics_root = self.body.close().extrinsics_root
         finally:
             reads, storage.reads = storage.reads, None
-        touched = Recorder()
-        self.seal(inherent.validation_data, self.state.commit(reads={None: reads}, recorder=touched), extrinsics_root)
-        self.kept.settle()
-        delivered, events = self.subscriber.delivered, tuple(self.system.events)
-        updates, deletions = tuple(delivered.updates), tuple(delivered.deletions)
-        own_proof = StorageProof.of_recorded(touched.nodes)
-        return ParachainBlock(self.head, inherent, outcome, updates, events, own_proof, deletions)
+        return ExecutedBlock(self, inherent, outcome, reads, extrinsics_root)
 
     def seal(self, data: PersistedValidationData, state_root: bytes, extrinsics_root: bytes = EMPTY_ROOT) -> None:
         """Make the next block the head: its state is sealed, with ``state_root``."""
-        logs = _logs(data)
-        unsealed = Header(self.head.hash, self.head.number + 1, state_root, extrinsics_root, logs)
-        self.head = replace(unsealed, digest=(*logs, modelled_seal(self.para_id, unsealed)))
+        logs, parent = _logs(data), self.head
+        unsealed = Header(parent.hash, parent.number + 1, state_root, extrinsics_root, logs)
+        digest = (*logs, modelled_seal(self.para_id, unsealed))
+        self.head = Header(parent.hash, unsealed.number, state_root, extrinsics_root, digest)
         self.upgrades.end_block()
 
     def take_messages(self, *, queued_count: int = 0, queued_bytes: int = 0) -> list[SentMessage]:
@@ -240,3 +241,28 @@ def _logs(data: PersistedValidationData) -> tuple[DigestItem, ...]:
     """Return what a block's author knows before it is built: its slot, and its relay parent's state root."""
     number = data.relay_parent_number
     return aura_pre_digest(slot=number), relay_parent_storage_root_item(data.relay_parent_storage_root, number)
+
+
+class ExecutedBlock(NamedTuple):
+    """A block whose state is not sealed; its chain stands behind it, but for the head."""
+
+    parachain: Parachain
+    inherent: ParachainInherentData
+    outcome: ValidationOutcome
+    reads: set[bytes]
+    extrinsics_root: bytes
+
+
+def seal_blocks(executed: Sequence[ExecutedBlock]) -> list[ParachainBlock]:
+    """Seal the states of several parachains together, and make their blocks the heads."""
+    proofs = commit_together([(it.parachain.state, it.reads) for it in executed])
+    return [_sealed(it, own_proof) for it, own_proof in zip(executed, proofs, strict=True)]
+
+
+def _sealed(executed: ExecutedBlock, own_proof: StorageProof) -> ParachainBlock:
+    parachain, inherent, outcome, _, extrinsics_root = executed
+    parachain.seal(inherent.validation_data, parachain.state.root, extrinsics_root)
+    parachain.kept.settle()
+    delivered, events = parachain.subscriber.delivered, tuple(parachain.system.events)
+    updates, deletions = tuple(delivered.updates), tuple(delivered.deletions)
+    return ParachainBlock(parachain.head, inherent, outcome, updates, events, own_proof, deletions)

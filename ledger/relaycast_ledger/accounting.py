@@ -65,10 +65,12 @@ def total(sizes: Iterable[int]) -> NodeTotals:
 
 def totals_by(sizes: Iterable[tuple[K, int]]) -> dict[K, NodeTotals]:
     """Return the totals of sizes by what they belong to, in the order in which that first comes."""
-    found: dict[K, list[int]] = {}
+    nodes: dict[K, int] = {}
+    node_bytes: dict[K, int] = {}
     for owner, size in sizes:
-        found.setdefault(owner, []).append(size)
-    return {owner: NodeTotals(len(them), sum(them)) for owner, them in found.items()}
+        nodes[owner] = nodes.get(owner, 0) + 1
+        node_bytes[owner] = node_bytes.get(owner, 0) + size
+    return {owner: NodeTotals(count, node_bytes[owner]) for owner, count in nodes.items()}
 
 
 class Ending(Enum):
@@ -267,24 +269,24 @@ class BlockAccount(Struct, frozen=True):
     @property
     def proof(self) -> NodeTotals:
         """The relay proof of the block."""
-        return sum((account.proof for account in self.publishers), self.static)
+        return sum([account.proof for account in self.publishers], self.static)
 
     @property
     def pruned(self) -> NodeTotals:
         """What was collected beside it."""
-        return sum((account.pruned for account in self.publishers), self.pruned_unsubscribed)
+        return sum([account.pruned for account in self.publishers], self.pruned_unsubscribed)
 
     @property
     def by_cause(self) -> tuple[int, ...]:
         """Bytes of the proof that all publishers took, in the order of ``IN_THE_PROOF``."""
-        return tuple(sum(getattr(it, cause).node_bytes for it in self.publishers) for cause in IN_THE_PROOF)
+        return tuple([sum([getattr(it, cause).node_bytes for it in self.publishers]) for cause in IN_THE_PROOF])
 
     def __repr__(self) -> str:
         sizes = f"{self.proof.node_bytes:,} bytes, {self.static.node_bytes:,} of them static"
         return f"<BlockAccount of {sizes}: {', '.join(map(repr, self.publishers)) or 'no publishers'}>"
 
 
-class Entry(NamedTuple):
+class Entry(Struct, frozen=True, gc=False):
     """A node that counts in the total ``cause``, with subscribed key number ``key_index``, ``depth`` nibbles down."""
 
     cause: str
@@ -307,6 +309,8 @@ _COUNTS_IN = {
 _SAME_FOR_ALL = frozenset({Ending.UNCHANGED, Ending.NOT_REACHED, Ending.DISABLED, Ending.ABSENT})
 """Endings of a publisher that are those of its keys."""
 
+
+RELAY = tuple(source for source in ReadSource if source.is_relay)
 
 Nodes = Mapping[bytes, bytes]
 
@@ -334,9 +338,6 @@ class PublisherTracker(Struct):
     _uncacheable: list[int] = field(default_factory=list)
     _cached: set[bytes] = field(default_factory=set)
     _values: dict[bytes, int] = field(default_factory=dict)
-    _gained_at: dict[bytes, bytes] = field(default_factory=dict)
-    _lost_at: dict[bytes, bytes] = field(default_factory=dict)
-    _lost_prefixes: set[bytes] = field(default_factory=set)
 
     @property
     def ending(self) -> Ending:
@@ -358,24 +359,42 @@ class PublisherTracker(Struct):
 
     def enter_top(self, read: NodeRead, depth: int) -> None:
         """Enter a read of the top trie on the way to the child root."""
-        self._enter_weight(read)
+        self.ref_time += read.weight.ref_time
+        self.proof_size += read.weight.proof_size
         self.entries.append(Entry("top", read.node_hash, read.size, 0, depth, in_top_trie=True))
 
-    def enter_read(self, read: NodeRead, given: Nodes) -> None:
-        """Enter any other read that was paid for, by its cause."""
-        self._enter_weight(read)
-        match read.source:
-            case ReadSource.RELAY_VALUE:
-                self._values[read.node_hash] = read.size
-            case ReadSource.CACHED_NODE:
-                self._cached.add(read.node_hash)
-                self._enter_cached(read)
-            case ReadSource.RELAY_NODE:
-                self._enter_relay_node(read.node_hash, given[read.node_hash])
-            case ReadSource.OWN_PATH:
-                pass  # a place in the own trie: it weighs something, and no node of the proof stands for it
-            case ReadSource.RELAY_TOP:
-                raise AssertionError("the top trie's nodes are nobody's own")
+    def enter_reads(self, reads: Iterable[NodeRead], given: Nodes) -> None:
+        """Enter all other reads that were paid for, by their cause, in the order in which they were made."""
+        change, view = self.change, self.view
+        assert change is not None, "nodes below the top trie are read where a child root moved"
+        gained_at = {node_hash: prefix for prefix, node_hash in sorted(change.gained, reverse=True)}
+        lost_at = {node_hash: prefix for prefix, node_hash in sorted(change.lost, reverse=True)}
+        lost_prefixes, paths = {prefix for prefix, _ in change.lost}, view.subscribed.paths
+        keeps, entries = self.subscriber.policies.cache.keeps, self.entries
+        ref_time = proof_size = 0
+        for _, node_hash, size, source, weight in reads:
+            ref_time += weight.ref_time
+            proof_size += weight.proof_size
+            if source is ReadSource.CACHED_NODE:
+                self._cached.add(node_hash)
+                prefix = gained_at[node_hash] if node_hash in gained_at else lost_at[node_hash]
+                entries.append(Entry("cached", node_hash, size, bisect_left(paths, prefix), len(prefix)))
+            elif source is ReadSource.RELAY_NODE:
+                data, prefix = given[node_hash], gained_at[node_hash]
+                cause = _cause(prefix, node_hash, change, lost_prefixes)
+                first = bisect_left(paths, prefix)
+                entries.append(Entry(cause, node_hash, size, first, len(prefix)))
+                if not keeps(data):
+                    self._uncacheable.append(size)
+                node = decode_known(node_hash, data)
+                if isinstance(node, Branch):
+                    self.sibling_bytes += sibling_bytes(view.subscribed, prefix, node)
+            elif source is ReadSource.RELAY_VALUE:
+                self._values[node_hash] = size
+            else:  # a place in the own trie weighs something, and no node of the proof stands for it
+                assert source is ReadSource.OWN_PATH, "the top trie's nodes are nobody's own"
+        self.ref_time += ref_time
+        self.proof_size += proof_size
 
     def enter_collected(self, nodes: Nodes, pruned: dict[bytes, int]) -> None:
         """Enter what was collected for this publisher: values that were read, and what was pruned.
@@ -415,13 +434,13 @@ class PublisherTracker(Struct):
             sibling_bytes=self.sibling_bytes,
             consumed=Weight(min(self.ref_time, U64_MAX), min(self.proof_size, U64_MAX)),
             uncacheable=total(self._uncacheable),
-            **totals_by((it.cause, it.node_bytes) for it in self.entries),
+            **totals_by([(it.cause, it.node_bytes) for it in self.entries]),
         )
 
     def key_accounts(self) -> Iterator[KeyAccount]:
         """Share the entries out among the keys: one account for each, in their order."""
         view, names = self.view, _COUNTS_IN
-        sums = totals_by(((it.key_index, name), it.node_bytes) for it in self.entries for name in names[it.cause])
+        sums = totals_by([((it.key_index, name), it.node_bytes) for it in self.entries for name in names[it.cause]])
         of_keys: dict[int, dict[str, NodeTotals]] = {}
         for (index, name), total in sums.items():
             of_keys.setdefault(index, {})[name] = total
@@ -433,9 +452,9 @@ class PublisherTracker(Struct):
         view = self.view
         keys, paths = view.subscribed.keys, view.subscribed.paths
         top = to_nibbles(derive_child_info(view.para_id).prefixed_storage_key())
-        for cause, node_hash, node_bytes, index, depth, in_top_trie in self.entries:
-            prefix = (top if in_top_trie else paths[index])[:depth]
-            yield NodeUse(view.para_id, keys[index], prefix, node_hash, node_bytes, cause, in_top_trie)
+        for it in self.entries:
+            index, prefix = it.key_index, (top if it.in_top_trie else paths[it.key_index])[: it.depth]
+            yield NodeUse(view.para_id, keys[index], prefix, it.node_hash, it.node_bytes, it.cause, it.in_top_trie)
 
     def _key_endings(self) -> list[KeyEnding]:
         keys, change, ending = self.view.subscribed.keys, self.change, self.ending
@@ -448,36 +467,6 @@ class PublisherTracker(Struct):
         endings.update({key: KeyEnding.CHANGED for key, _ in change.changed})
         endings.update(dict.fromkeys(change.deleted, KeyEnding.DELETED))
         return list(endings.values())
-
-    def _enter_relay_node(self, node_hash: bytes, data: bytes) -> None:
-        change, subscribed, prefix = self._moved(), self.view.subscribed, self._gained_at[node_hash]
-        cause = _cause(prefix, node_hash, change, self._lost_prefixes)
-        self.entries.append(Entry(cause, node_hash, len(data), _first_under(subscribed, prefix), len(prefix)))
-        if not self.subscriber.policies.cache.keeps(data):
-            self._uncacheable.append(len(data))
-        node = decode_known(node_hash, data)
-        if isinstance(node, Branch):
-            self.sibling_bytes += sibling_bytes(subscribed, prefix, node)
-
-    def _enter_cached(self, read: NodeRead) -> None:
-        self._moved()
-        prefix = self._gained_at[read.node_hash] if read.node_hash in self._gained_at else self._lost_at[read.node_hash]
-        index = _first_under(self.view.subscribed, prefix)
-        self.entries.append(Entry("cached", read.node_hash, read.size, index, len(prefix)))
-
-    def _enter_weight(self, read: NodeRead) -> None:
-        self.ref_time += read.weight.ref_time
-        self.proof_size += read.weight.proof_size
-
-    def _moved(self) -> PublisherChange:
-        """Return what moved, with its nodes' places by their hashes: of several the first."""
-        change = self.change
-        assert change is not None, "nodes below the top trie are read where a child root moved"
-        if not self._gained_at and not self._lost_at:
-            self._gained_at = {node_hash: prefix for prefix, node_hash in sorted(change.gained, reverse=True)}
-            self._lost_at = {node_hash: prefix for prefix, node_hash in sorted(change.lost, reverse=True)}
-            self._lost_prefixes = {prefix for prefix, _ in change.lost}
-        return change
 
     def _done_before(self) -> list[int]:
         """Return how many of the first keys are dealt with, for each number of them; empty when it makes no odds."""
@@ -510,9 +499,9 @@ def sibling_bytes(subscribed: SubscribedPaths, prefix: bytes, node: Branch) -> i
     first, last = under(paths, path, 0, len(paths)) if paths else (0, 0)
     if first < last and len(paths[first]) == len(path):
         first += 1
-    wanted = {nibble for nibble, _, _ in ways(paths, len(path), first, last)}
-    children = enumerate(node.children)
-    return sum(1 + len(child) for nibble, child in children if child is not None and nibble not in wanted)
+    wanted = [node.children[nibble] for nibble, _, _ in ways(paths, len(path), first, last)]
+    there, led_to = ([child for child in some if child is not None] for some in (node.children, wanted))
+    return len(there) + sum(map(len, there)) - len(led_to) - sum(map(len, led_to))
 
 
 def _cause(prefix: bytes, node_hash: bytes, change: PublisherChange, lost_at: set[bytes]) -> str:
@@ -522,11 +511,6 @@ def _cause(prefix: bytes, node_hash: bytes, change: PublisherChange, lost_at: se
         return "changed"
     above = (prefix[:length] for length in range(len(prefix)))
     return "unseen" if change.unseen and any(place in change.unseen for place in above) else "new"
-
-
-def _first_under(subscribed: SubscribedPaths, prefix: bytes) -> int:
-    """Return the number of the first key whose path starts with ``prefix``."""
-    return bisect_left(subscribed.paths, prefix)
 
 
 def account_for(
@@ -556,21 +540,22 @@ def account_for(
         books[change.para_id].change = change
     pruned = {node_hash: len(data) for node_hash, data in nodes.items() if node_hash not in given}
     on_top = _follow_top(books, relay_root, nodes, pruned)
-    read: set[bytes] = set()
+    read = {entry.node_hash for entry in result.reads if entry.source in RELAY}
+    of_publishers: dict[ParaId, list[NodeRead]] = {}
     for entry in result.reads:
-        if entry.source.is_relay:
-            read.add(entry.node_hash)
         if entry.publisher is not None:
-            books[entry.publisher].enter_read(entry, given)
+            of_publishers.setdefault(entry.publisher, []).append(entry)
         elif entry.node_hash in on_top:
             owner, depth = on_top[entry.node_hash]
             books[owner].enter_top(entry, depth)
+    for para_id, reads in of_publishers.items():
+        books[para_id].enter_reads(reads, given)
     for book in books.values():
         book.enter_collected(nodes, pruned)
     if causes is not None:
         causes.update((node_hash, "static") for node_hash in given if node_hash not in read)
         causes.update((entry.node_hash, entry.cause) for book in books.values() for entry in book.entries)
-    static = total(len(data) for node_hash, data in given.items() if node_hash not in read)
+    static = total([len(data) for node_hash, data in given.items() if node_hash not in read])
     publishers = tuple(book.close(callbacks.get(para_id, 0)) for para_id, book in books.items())
     return BlockAccount(
         static,

@@ -4,6 +4,7 @@ They hold for the policies that are the default; another policy is found out her
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from relaycast_collator.collator import Collation
@@ -14,7 +15,7 @@ from relaycast_ledger.records import BlockRecord
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.policies import MAX_NODE_BYTES
 from relaycast_pallets.subscriber.variants.cache_limit import CacheLimit
-from relaycast_trie import StorageProof, blake2_256
+from relaycast_trie import blake2_256
 from relaycast_xcm import ParaId, Weight
 
 
@@ -24,17 +25,17 @@ class Check(NamedTuple):
     invariant: str
     holds: bool
     seen: object
+    """What to say where it does not hold, or what returns that."""
 
 
 def agreement_checks(collation: Collation, block: ParachainBlock) -> Iterator[Check]:
     """Check that collator and chain did the same: what an honest collator owes."""
     pruned, verified = collation.pruning, block.outcome.result
-    both = f"{pruned!r} and {verified!r}"
+    both = partial("{!r} and {!r}".format, pruned, verified)
     yield Check("prune and verify read the same nodes", pruned.reads == verified.reads, both)
     yield Check("prune and verify consume the same weight", pruned.consumed == verified.consumed, both)
     yield Check("prune and verify set the same cursor", pruned.turn == verified.turn, both)
-    nodes = StorageProof(block.inherent.relay_chain_state).nodes
-    foreign = nodes - collation.collected.nodes
+    foreign = set(block.inherent.relay_chain_state) - collation.collected.nodes
     yield Check("the pruned proof is a part of the collected one", not foreign, f"{len(foreign)} foreign nodes")
 
 
@@ -44,14 +45,15 @@ def account_checks(record: BlockRecord, *, honest: bool) -> Iterator[Check]:
     if account is None:
         return
     proof, consumed = account.proof, sum((it.consumed for it in account.publishers), Weight.ZERO)
-    seen = f"{proof} of {record.proof_nodes} nodes and {record.proof_bytes} bytes"
     told = (proof.nodes, proof.node_bytes) == (record.proof_nodes, record.proof_bytes)
+    seen = partial("{} of {} nodes and {} bytes".format, proof, record.proof_nodes, record.proof_bytes)
     yield Check("every byte of the proof has a cause", told, seen)
-    yield Check("every publisher's weight adds up", consumed == record.consumed, f"{consumed} of {record.consumed}")
+    seen = partial("{} of {}".format, consumed, record.consumed)
+    yield Check("every publisher's weight adds up", consumed == record.consumed, seen)
     if honest:
         pruned = account.pruned.node_bytes
-        seen = f"{record.proof_bytes} and {pruned} of {record.collected_bytes} bytes"
         told = record.proof_bytes + pruned == record.collected_bytes
+        seen = partial("{} and {} of {} bytes".format, record.proof_bytes, pruned, record.collected_bytes)
         yield Check("every collected byte is in the proof or was pruned for a reason", told, seen)
 
 

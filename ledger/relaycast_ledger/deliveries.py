@@ -147,10 +147,11 @@ class Deliveries:
 
         A key that was never dealt with, or whose root was forgotten, may be told what it knows.
         """
+        nothing: dict[SubscribedKey, BlockNumber] = {}
         return [
             update
             for update in updates
-            if self._seen_at(subscriber, *update[:2]) == update[2].when_inserted
+            if self._seen.get((subscriber, update[0]), nothing).get(update[1]) == update[2].when_inserted
             and _is_known(result.plan.views[update[0]], update[1])
         ]
 

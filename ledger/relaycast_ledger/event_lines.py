@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import msgspec
+from msgspec.structs import astuple
 
 from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, RelaySealed, WasmBlockRefused
 from relaycast_ledger.outcome import SCHEMA_VERSION
@@ -57,11 +58,10 @@ class EventLines:
                 pass
 
     def _write_events(self, events: tuple[Event, ...], tick: int, chain: int | str) -> None:
-        for line in lines(events, block=tick, chain=chain):
-            self._write(line)
+        self._write(*lines(events, block=tick, chain=chain))
 
-    def _write(self, line: dict[str, Any]) -> None:
-        self._stream.write(self._encoder.encode(line) + b"\n")
+    def _write(self, *written: dict[str, Any]) -> None:
+        self._stream.write(self._encoder.encode_lines(written))
 
 
 def lines(events: tuple[Event, ...], *, block: int, chain: int | str) -> Iterator[dict[str, Any]]:
@@ -69,7 +69,8 @@ def lines(events: tuple[Event, ...], *, block: int, chain: int | str) -> Iterato
     for event in events:
         own = event.__struct_fields__
         name, names = NAMES.get(type(event), (type(event).__name__, own))
-        data = {called: _plain(getattr(event, field)) for called, field in zip(names, own, strict=True)}
+        values = zip(names, astuple(event), strict=True)
+        data = {called: f"0x{it.hex()}" if isinstance(it, bytes) else _plain(it) for called, it in values}
         yield _line(block, chain, event.pallet, name, data)
 
 
@@ -78,8 +79,6 @@ def _line(block: int, chain: int | str, pallet: str, event: str, data: dict[str,
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return f"0x{value.hex()}"
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
     if isinstance(value, int):

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from relaycast_collator.chains import ChainSimulator
 from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, WasmBlockBuilt, WasmBlockRefused
 from relaycast_collator.wasm_parachain import ExtrinsicLeftOut, WasmBlock
-from relaycast_ledger.accounting import BlockAccount, account_for, totals_by
+from relaycast_ledger.accounting import RELAY, BlockAccount, account_for, totals_by
 from relaycast_ledger.block_checks import (
     Check,
     account_checks,
@@ -210,18 +210,19 @@ class Ledger:
         """Return what is recorded of any block: the inherent as it was given, and what the pass made of it."""
         block = fact.block if isinstance(fact, BlockBuilt) else fact.collation
         inherent = block.inherent
+        proof_bytes = inherent.proof_bytes
         return BlockRecord(
             tick=fact.tick,
             para_id=fact.para_id,
             number=number,
             relay_parent=fact.relay_parent.number,
             collected_bytes=fact.collation.collected.proof_bytes,
-            proof_bytes=inherent.proof_bytes,
+            proof_bytes=proof_bytes,
             proof_nodes=len(inherent.relay_chain_state),
-            static_bytes=inherent.proof_bytes - sum(read.size for read in result.reads if read.source.is_relay),
+            static_bytes=proof_bytes - sum([read.size for read in result.reads if read.source in RELAY]),
             own_bytes=0,
             reads=_totals(result.reads),
-            budget_bytes=self._budget_bytes(fact.para_id, inherent),
+            budget_bytes=self._budget_bytes(fact),
             waiting_bytes=fact.inbound.waiting_bytes,
             refused_bytes=fact.inbound.refused_bytes,
             consumed=result.consumed,
@@ -234,7 +235,7 @@ class Ledger:
     def _record_built(self, fact: BlockBuilt) -> BlockRecord:
         block, result = fact.block, fact.block.outcome.result
         account, picture = self._account(fact)
-        deliveries = tuple(self.deliveries.delivered(fact.para_id, update, fact.tick) for update in block.updates)
+        deliveries = tuple([self.deliveries.delivered(fact.para_id, update, fact.tick) for update in block.updates])
         self._follow_first_delivery(fact.para_id, deliveries)
         owed, behind = self._owed(fact)
         return replace(
@@ -243,14 +244,14 @@ class Ledger:
             message_bytes=fact.inbound.taken_bytes + fact.inbound.hashed_bytes,
             hashed_bytes=fact.inbound.hashed_bytes,
             deliveries=deliveries,
-            disabled=tuple(event.publisher for event in block.events if isinstance(event, PublisherDisabled)),
+            disabled=tuple([event.publisher for event in block.events if isinstance(event, PublisherDisabled)]),
             uncharged=tuple(Uncharged(it.name, it.excess_bytes) for it in result.oversize),
             account=account,
             picture=picture,
             pov=self._pov(fact),
             callback_weight=self.chains.parachains[fact.para_id].subscriber.delivered.weight,
             ended_by_callbacks=result.is_stopped_by_callbacks,
-            overweight_callbacks=sum(isinstance(event, CallbackOverweight) for event in block.events),
+            overweight_callbacks=sum([isinstance(event, CallbackOverweight) for event in block.events]),
             deletions=tuple(ToldDeletion(publisher, key, fact.tick) for publisher, key in block.deletions),
             owed=owed,
             behind=behind,
@@ -331,8 +332,10 @@ class Ledger:
         self.pictures[fact.para_id] -= is_pictured
         return is_pictured
 
-    def _budget_bytes(self, para_id: ParaId, inherent: ParachainInherentData) -> int:
-        _, abridged = self.chains.parachains[para_id].parachain_system.meter(inherent)
+    def _budget_bytes(self, fact: BlockBuilt | BlockPanicked) -> int:
+        if isinstance(fact, BlockBuilt):
+            return fact.block.outcome.abridged.pubsub_bytes
+        _, abridged = self.chains.parachains[fact.para_id].parachain_system.meter(fact.collation.inherent)
         return abridged.pubsub_bytes
 
     def _begin(self, fact: BlockBuilt) -> None:
@@ -369,7 +372,7 @@ class Ledger:
 
 
 def _totals(reads: Iterable[NodeRead]) -> dict[str, ReadTotals]:
-    found = totals_by((read.source.value, read.size) for read in reads)
+    found = totals_by([(read.source._value_, read.size) for read in reads])
     return {source: ReadTotals(it.nodes, it.node_bytes) for source, it in found.items()}
 
 

@@ -133,6 +133,9 @@ def own_state(block: ParachainBlock | WasmBlock, own_root: bytes) -> bytes:
     proof = block.own_proof
     if not len(proof):
         return encode_vec([])
+    compacted = proof.compacted()
+    if compacted is not None:
+        return compacted
     nodes = proof.by_hash() if proof.recorded is None else proof.recorded
     return CompactProof.of_nodes(nodes, own_root).to_bytes()
 

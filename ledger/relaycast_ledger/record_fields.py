@@ -134,11 +134,20 @@ def reader(path: str) -> Callable[[Any], Any]:
 
 
 def row_reader(kind: type, paths: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return what reads the values at all paths of a ``kind``, at once where nothing on the way may be ``None``."""
-    if not any(type_at(kind, path).is_optional for path in paths):
-        return _together(paths)
-    reads = [reader(path) for path in paths]
-    return lambda source: tuple(read(source) for read in reads)
+    """Return what reads the values at all paths of a ``kind``: at once where nothing on the way may be ``None``."""
+    apart = [(place, reader(path)) for place, path in enumerate(paths) if type_at(kind, path).is_optional]
+    places = {place for place, _ in apart}
+    together = _together([path for place, path in enumerate(paths) if place not in places])
+    if not apart:
+        return together
+
+    def read(source: Any) -> tuple[Any, ...]:
+        values = list(together(source))
+        for place, of in apart:
+            values.insert(place, of(source))
+        return tuple(values)
+
+    return read
 
 
 def _together(paths: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
@@ -165,7 +174,7 @@ def type_at(kind: Any, path: str) -> Found:
 def _step(kind: Any, step: str) -> Any:
     if step.isdigit():
         return get_args(kind)[int(step)]
-    if issubclass(kind, Enum) and step == "value":
+    if issubclass(kind, Enum) and step == "_value_":
         return type(next(iter(kind)).value)
     member = getattr(kind, step)
     return get_type_hints(member.fget)["return"] if isinstance(member, property) else get_type_hints(kind)[step]

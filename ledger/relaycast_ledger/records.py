@@ -159,7 +159,7 @@ class BlockRecord(Struct, frozen=True):
     @property
     def told_again(self) -> int:
         """Callbacks whose value had been handed on before."""
-        return sum(it.told_again for it in self.deliveries)
+        return sum([it.told_again for it in self.deliveries])
 
     @property
     def received(self) -> int:
@@ -169,12 +169,12 @@ class BlockRecord(Struct, frozen=True):
     @property
     def conflated(self) -> int:
         """Values that the deliveries overtook."""
-        return sum(it.conflated for it in self.deliveries)
+        return sum([it.conflated for it in self.deliveries])
 
     @property
     def latencies(self) -> list[int]:
         """Relay blocks from publication to delivery; what was told again is left out."""
-        return [it.latency_blocks for it in self.deliveries if not it.told_again]
+        return [it.delivered_at - it.published_at for it in self.deliveries if not it.told_again]
 
     @property
     def told_deletions(self) -> int:
@@ -241,13 +241,13 @@ class Invariants(Struct):
         return not self.violations
 
     def check(self, invariant: str, holds: bool, tick: int, para_id: ParaId, *, seen: object = "") -> None:
-        """Count a check; where it does not hold, note what was ``seen``."""
+        """Count a check; where it does not hold, note what was ``seen``, or what that returns."""
         self.checked += 1
         if holds:
             return
         self.violated += 1
         if len(self.violations) < VIOLATIONS_KEPT:
-            self.violations.append(Violation(invariant, tick, para_id, str(seen)))
+            self.violations.append(Violation(invariant, tick, para_id, str(seen() if callable(seen) else seen)))
 
     def __repr__(self) -> str:
         return f"<Invariants {'ok' if self.ok else f'{self.violated} violated'}, {self.checked} checks>"

@@ -5,7 +5,7 @@ in whatever parts they come. Keys are bytes, parachains and bytes are 64-bit int
 run's id are in the metadata.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -45,9 +45,10 @@ class Table:
         self.schema = schema_of(chain(*found))
         self.where, self.values = (row_reader(them[0][1], [path for _, _, path in them]) for them in found)
 
-    def row(self, record: object, value: object) -> Values:
-        """Return the row of a value in the record of its block."""
-        return self.where(record) + self.values(value)
+    def rows(self, record: object, values: Iterable[object]) -> list[Values]:
+        """Return the rows of values in the record of their block."""
+        where = self.where(record)
+        return [where + row for row in map(self.values, values)]
 
     def batch(self, rows: Sequence[Values]) -> pa.RecordBatch:
         """Return rows in Arrow's form."""
@@ -88,7 +89,7 @@ block, ``ref_time`` and ``proof_size`` what the pass was charged. Null of a bloc
 PROOFS = Table(
     PublisherAccount,
     """
-    publisher reason=ending.value nodes=structure.nodes node_bytes=structure.node_bytes
+    publisher reason=ending._value_ nodes=structure.nodes node_bytes=structure.node_bytes
     pruned_nodes=pruned.nodes pruned_bytes=pruned.node_bytes
     keys keys_walked keys_changed callbacks sibling_bytes ref_time=consumed.ref_time proof_size=consumed.proof_size
     """
@@ -102,7 +103,7 @@ PROOFS = Table(
 KEYS = Table(
     NamedKey,
     """
-    publisher=it.publisher key=it.key name reason=it.ending.value
+    publisher=it.publisher key=it.key name reason=it.ending._value_
     nodes=it.structure.nodes node_bytes=it.structure.node_bytes top_bytes=it.top.node_bytes
     value_nodes=it.value.nodes value_bytes=it.value.node_bytes
     cached_nodes=it.cached.nodes cached_bytes=it.cached.node_bytes
@@ -171,20 +172,22 @@ class TableRows:
     def add(self, record: BlockRecord) -> None:
         """Add the rows of one block."""
         rows, account = self.rows, record.account
-        rows["blocks"].append(BLOCKS.row(record, record))
+        rows["blocks"] += BLOCKS.rows(record, [record])
         if account is not None:
-            rows["proofs"] += [PROOFS.row(record, it) for it in account.publishers]
+            rows["proofs"] += PROOFS.rows(record, account.publishers)
             if "keys" in rows:
-                named = (NamedKey(it, self._key_names.get((it.publisher, it.key))) for it in account.keys)
-                rows["keys"] += [KEYS.row(record, it) for it in named]
-        rows["deliveries"] += [DELIVERIES.row(record, it) for it in record.deliveries]
+                name_of = self._key_names.get
+                rows["keys"] += KEYS.rows(
+                    record, [NamedKey(it, name_of((it.publisher, it.key))) for it in account.keys]
+                )
+        rows["deliveries"] += DELIVERIES.rows(record, record.deliveries)
         rows["deliveries"] += [_deletion_row(record, it) for it in record.deletions]
 
     def add_wasm_block(self, record: WasmBlockRecord) -> None:
         """Add the rows of one block of a Wasm parachain."""
         if "runtimes" in self.rows:
-            self.rows["runtimes"].append(RUNTIMES.row(record, record))
-            self.rows["items"] += [ITEMS.row(record, share) for share in record.shares]
+            self.rows["runtimes"] += RUNTIMES.rows(record, [record])
+            self.rows["items"] += ITEMS.rows(record, record.shares)
 
     def take(self, name: str) -> pa.RecordBatch:
         """Return the rows of one table, and keep them no longer."""

@@ -94,7 +94,7 @@ def test_blocks_show_what_they_carry_by_cause(net: rc.Network, run: Any) -> None
     assert b"new".hex() in page_of(record.deliveries[0])
     assert "Relay block" in page_of(net.chains.relay_chain.head)
     collator = net.chains.collators[record.para_id]
-    block = collator.build(collator.collate(net.chains.relay_chain.head))
+    block = collator.parachain.build_block(collator.collate(net.chains.relay_chain.head).inherent)
     assert "relay proof 5," in page_of(block)
 
 

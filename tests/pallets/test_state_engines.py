@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from relaycast_pallets import State, StateDiscarded
 from relaycast_pallets.frame import tries as choice_module
-from relaycast_pallets.frame.state import StateDump
+from relaycast_pallets.frame.state import StateDump, commit_together
 from relaycast_pallets.frame.tries import ArrayTries, EngineChoice, PlainTries
-from relaycast_trie import ChildInfo, StateVersion, blake2_256
+from relaycast_trie import ChildInfo, StateVersion, StorageProof, blake2_256
+from relaycast_trie.engine import Engine
+from relaycast_trie.plain.trie_db import Recorder
 from searches import examples
 from strategies import STOCK, Changes, Pairs, changes, pairs, state_versions
 
@@ -51,8 +53,8 @@ def undo(state: State, changed: dict[ChildInfo | None, Changes]) -> None:
         raise Undone
 
 
-def step(state: State, block: Block) -> State:
-    """Let a block pass; the state goes on in what is returned."""
+def write_block(state: State, block: Block) -> None:
+    """Do what a block does, but for sealing it."""
     wanted, undone, version, deed = block
     if version is not None:
         state.migrate(version)
@@ -61,10 +63,15 @@ def step(state: State, block: Block) -> State:
     write(state, wanted)
     if deed == "empty a child":
         state.child(NAMES[0]).clear_prefix(b"")
+
+
+def step(state: State, block: Block) -> State:
+    """Let a block pass; the state goes on in what is returned."""
+    write_block(state, block)
     state.commit()
-    if deed == "look":
+    if block[3] == "look":
         len(state.db)
-    return loaded_from(state) if deed == "load" else state
+    return loaded_from(state) if block[3] == "load" else state
 
 
 def loaded_from(state: State) -> State:
@@ -137,6 +144,45 @@ def test_moving_between_engines_changes_nothing(
         db = None if db is None else moving.db
     assert nodes(moving) == nodes(plain)
     assert counts_in_the_end(moving) == counts_in_the_end(plain)
+
+
+@given(
+    st.lists(st.tuples(pairs, st.integers(1, 3), blocks), min_size=2, max_size=4),
+    st.lists(st.booleans(), min_size=8, max_size=8),
+    st.sampled_from(["array", "auto"]),
+)
+@settings(max_examples=examples(60))
+def test_states_sealed_together_are_those_sealed_alone(
+    worlds: list[tuple[Pairs, int, list[Block]]], moves: list[bool], engine: Engine
+) -> None:
+    """Each with its own window and version, with child tries or none, shown or not, loaded, undone."""
+    choice = EngineChoice(engine)
+    together = [State(top, window=window, engine=choice) for top, window, _ in worlds]
+    alone = [State(top, window=window, engine="plain") for top, window, _ in worlds]
+    roots = [[state.root] for state in alone]
+    for number, moves_now in enumerate(moves):
+        for at in [at for at, state in enumerate(together) if moves_now and engine == "auto"]:
+            together[at]._move()
+        sealing, proofs = list[int](), list[StorageProof]()
+        for at, (_, _, session) in enumerate(worlds):
+            if number < len(session):
+                sealing.append(at)
+                for state in (together[at], alone[at]):
+                    write_block(state, session[number])
+                recorder = Recorder()
+                alone[at].commit(reads={None: QUESTIONS[:number]}, recorder=recorder)
+                proofs.append(StorageProof.of_recorded(recorder.nodes))
+        assert commit_together([(together[at], QUESTIONS[:number]) for at in sealing]) == proofs
+        for at in sealing:
+            roots[at].append(alone[at].root)
+            if worlds[at][2][number][3] == "look":
+                assert nodes(together[at]) == nodes(alone[at])
+            elif worlds[at][2][number][3] == "load":
+                together[at].load(together[at].dump())
+        for at, (shared, own) in enumerate(zip(together, alone, strict=True)):
+            assert shared.root == own.root
+            assert list(answers(shared, roots[at])) == list(answers(own, roots[at]))
+            assert shared.dump() == own.dump()
 
 
 def test_a_database_once_shown_stays_the_same_object_and_full() -> None:
@@ -229,6 +275,21 @@ def test_kernels_that_nobody_has_compiled_yet_are_waited_for_by_long_work_alone(
     assert 5_000 < seals_until_it_moves(choice) < 20_000
     assert not choice.loads_in_arrays(1_000_000)
     assert choice.loads_in_arrays(10_000_000)
+
+
+@pytest.mark.usefixtures("loaded")
+def test_states_that_are_sealed_together_go_to_arrays_together_and_stay_there() -> None:
+    choice = EngineChoice("auto")
+    states, kinds = [State(engine=choice) for _ in range(5)], []
+    for block in range(30):
+        for state in states:
+            state.put(b"key", b"%d" % block)
+            for number in range(20):
+                state.put(b"%d" % number, b"%d" % block)
+        commit_together([(state, []) for state in states])
+        kinds.append([kind(state) for state in states])
+    assert kinds[-1] == [ArrayTries] * 5
+    assert sum(len(set(them)) > 1 for them in kinds) <= 1
 
 
 @pytest.mark.parametrize("engine", ["plain", "array"])

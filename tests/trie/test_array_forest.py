@@ -1,6 +1,6 @@
 """Many tries in one set of tables: the roots, nodes and proofs of as many plain tries over one database."""
 
-from collections import Counter
+from collections import Counter, deque
 from itertools import pairwise
 
 import numpy as np
@@ -8,10 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relaycast_trie import ArrayTrie, MemoryDB, StateVersion, StorageProof, TrieDBMut, blake2_256
-from relaycast_trie.array.forest import ArrayForest
+from relaycast_trie import ArrayTrie, CompactProof, MemoryDB, StateVersion, StorageProof, TrieDBMut, blake2_256
+from relaycast_trie.array.forest import ArrayForest, Sealing, seal_together, witnesses
+from relaycast_trie.kernels import compact, witness
+from relaycast_trie.node_codec import EMPTY_ROOT
+from relaycast_trie.plain.trie_db import Recorder
+from relaycast_trie.plain.trie_update import update_trie
 from searches import examples
 from strategies import STOCK, Changes, Pairs, changes, keys, pairs, state_versions
+from twins import twin_of
 
 QUESTIONS = STOCK[::7]
 blocks = st.lists(st.tuples(st.dictionaries(st.integers(0, 2), changes), state_versions), max_size=6)
@@ -74,6 +79,51 @@ def test_the_last_roots_can_be_read_and_no_others(session: list[Changes], window
         assert root not in forest
         with pytest.raises(KeyError):
             forest.prove(root, QUESTIONS)
+
+
+THROUGH_FORESTS = witness.witnesses_of, compact.compact_list
+"""Kernels that the next test tries by what calls them."""
+
+chains = st.dictionaries(st.integers(0, 3), st.tuples(changes, st.lists(keys, max_size=3), st.lists(keys, max_size=2)))
+
+
+@twin_of("witness.witnesses_of", "compact.compact_list")
+@given(st.lists(chains, max_size=5), st.integers(2, 3))
+@settings(max_examples=examples(120))
+def test_tries_sealed_together_are_those_sealed_alone_and_so_is_what_blocks_carry_of_them(
+    session: list[dict[int, tuple[Changes, list[bytes], list[bytes]]]], window: int
+) -> None:
+    forests = [ArrayForest(window=window)]
+    forests += [ArrayForest(window=window, beside=forests[0]) for _ in range(3)]
+    plain = [MemoryDB() for _ in forests]
+    roots, kept = [EMPTY_ROOT] * len(forests), [deque[bytes]() for _ in forests]
+    for forest in forests:
+        forest.add()
+    for block in session:
+        sealings = [Sealing(forests[it], 0, dict(changed), *asked) for it, (changed, *asked) in block.items()]
+        proofs = witnesses(sealings) if sealings else []
+        if sealings:
+            seal_together(sealings)
+        for at, proof, (_, _, changed, reads, seeks) in zip(block, proofs, sealings, strict=True):
+            root, recorder = roots[at], Recorder()
+            update = update_trie(plain[at], root, changed, reads=reads, seeks=seeks, recorder=recorder)
+            assert proof.recorded == recorder.nodes
+            assert (len(proof), proof.proof_bytes) == (len(recorder.nodes), sum(map(len, recorder.nodes.values())))
+            if recorder.nodes:
+                whole = CompactProof.of_nodes(recorder.nodes, root).to_bytes()
+                assert proof.compacted() in (None, whole)
+            plain[at].emplace_all(update.hashes, update.nodes)
+            kept[at].append(b"".join(update.dropped))
+            while len(kept[at]) >= window:
+                plain[at].remove_all(kept[at].popleft())
+            forests[at].close(told=False)
+            roots[at] = update.root
+            assert forests[at].root(0) == update.root
+        for forest, db in zip(forests, plain, strict=True):
+            assert set(forest.hashed()[0]) == set(db.references())
+    for forest in forests[1:]:
+        forest.leave()
+    assert set(forests[0].hashed()[0]) == set(plain[0].references())
 
 
 @given(pairs, st.lists(st.lists(keys, max_size=5), max_size=6), state_versions)

@@ -179,7 +179,10 @@ def test_puts_end_in_the_trie_of_all_pairs(
     given_keys, given_values, count = column(*put), column(*put.values()), len(put)
     if by_root:
         arguments = (arena.tables, arena.top, tuple(given_keys), tuple(given_values), 0, numbers(count), external_from)
-        assert update.put_entries(*arguments, numbers(*[0] * PATH)) == count
+        retired = numbers(-1, -1)
+        assert update.put_entries(*arguments, numbers(*[0] * PATH), retired) == count
+        told = [-1, -1] if not count else arena.slots.counters[[RETIRED_ENTRIES, RETIRED_BRANCHES]].tolist()
+        assert retired.tolist() == told
     else:
         parts = (arena.entries, arena.branches, arena.slots, given_keys, given_values, 0, count)
         assert update.put_into(*parts, external_from, numbers(*[0] * PATH)) == count
@@ -200,7 +203,10 @@ def test_removals_end_in_the_trie_of_what_is_left(
     gone = [*(key for key in held if data.draw(st.booleans())), *others]
     asked, count = column(*gone), len(gone)
     if by_root:
-        done = update.remove_entries(arena.tables, arena.top, tuple(asked), 0, numbers(count), numbers(*[0] * PATH))
+        path, retired = numbers(*[0] * PATH), numbers(-1, -1)
+        done = update.remove_entries(arena.tables, arena.top, tuple(asked), 0, numbers(count), path, retired)
+        told = [-1, -1] if not count else arena.slots.counters[[RETIRED_ENTRIES, RETIRED_BRANCHES]].tolist()
+        assert retired.tolist() == told
     else:
         done = update._remove(arena.entries, arena.branches, arena.slots, asked, 0, count, numbers(*[0] * PATH))
     assert done == count
@@ -224,7 +230,7 @@ def test_a_change_waits_where_a_table_might_be_too_small(put: Pairs) -> None:
     arena = arena_of({}, room=0)
     some, path = column(*put), numbers(*[0] * PATH)
     arguments = (arena.tables, arena.top, tuple(some), tuple(column(*put.values())), 0, numbers(len(put)), 33)
-    assert update.put_entries(*arguments, path) == 0
+    assert update.put_entries(*arguments, path, numbers(0, 0)) == 0
     assert (arena.root, arena.keys) == (0, 0)
 
 

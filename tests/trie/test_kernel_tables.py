@@ -141,7 +141,7 @@ def guess(found: Shape | None, key: bytes) -> Tip | None:
     return found
 
 
-@twin_of("get._fits")
+@twin_of("get.fits")
 @given(some_pairs, st.lists(keys, max_size=9))
 def test_a_key_fits_a_branch_whose_path_it_starts_with(held: Pairs, others: list[bytes]) -> None:
     arena = arena_of(held)
@@ -150,16 +150,16 @@ def test_a_key_fits_a_branch_whose_path_it_starts_with(held: Pairs, others: list
         for key in [*held, *others, *prefixes(held)]:
             path = tuple(nibbles(key))
             if path[: found.start] == found.path[: found.start] and len(path) >= found.start:
-                fits = get._fits(arena.entries, arena.branches, -node - 1, array(b"?" + key), 1, len(key))
+                fits = get.fits(arena.entries, arena.branches, -node - 1, array(b"?" + key), 1, len(key))
                 assert fits == (path[: found.depth] == found.path)
 
 
-@twin_of("get._mark")
+@twin_of("get.mark")
 @given(st.lists(st.integers(1, 40) | st.integers(1, 2**41), max_size=31))
 def test_marks_are_a_set(codes: list[int]) -> None:
     table, seen = numbers(*[0] * 32), set[int]()
     for code in codes:
-        assert get._mark(table, code) == (code not in seen)
+        assert get.mark(table, code) == (code not in seen)
         seen.add(code)
     assert {*table.tolist()} - {0} == seen
 
@@ -240,11 +240,23 @@ def test_what_has_a_hash_of_its_own_is_told_with_it(held: Pairs, external_from: 
     assert all(part.startswith(one) for part, one in zip(slices, references, strict=True))
 
 
-@twin_of("update.take_retired", "update.slots_in_use")
-@given(st.integers(0, 12), st.data())
-def test_slots_are_retired_and_in_use_as_lists_say(count: int, data: st.DataObject) -> None:
-    free = data.draw(st.lists(st.integers(0, count - 1), unique=True) if count else st.just([]))
-    assert update.slots_in_use(count, slots(*free)).tolist() == [slot for slot in range(count) if slot not in free]
+@twin_of("update.slots_below")
+@given(pairs, st.data())
+def test_slots_below_some_nodes_are_those_of_all_nodes_there(held: Pairs, data: st.DataObject) -> None:
+    arena = arena_of(held)
+    found = dict(numbered(arena.branches, arena.entries, arena.root))
+    roots = data.draw(st.lists(st.sampled_from(sorted(found)), max_size=4)) if found else [0]
+    below = {node for root in roots for node, _ in numbered(arena.branches, arena.entries, root)}
+    entries, branches = update.slots_below(arena.tables, numbers(*roots), len(held), len(arena.branches.row))
+    values = {int(row[tables.VALUED]) - 1 for row in (arena.branches.row[-it - 1] for it in below if it < 0)} - {-1}
+    assert sorted(entries) == sorted({node - 1 for node in below if node > 0} | values)
+    assert sorted(branches) == sorted(-node - 1 for node in below if node < 0)
+
+
+@twin_of("update.take_retired")
+@given(st.integers(0, 12), st.integers(0, 12))
+def test_slots_are_retired_as_lists_say(some: int, count: int) -> None:
+    free = range(some)
     entries, branches = [*range(20, 29)], [*range(40, 49)]
     counters = numbers(*range(13))
     counters[[RETIRED_ENTRIES, RETIRED_BRANCHES]] = len(free) % 9, count % 9

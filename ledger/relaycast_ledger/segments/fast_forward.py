@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from relaycast_collator import Collation, Collator, Parachain, ParachainBlock, RelayBlock, RelayChain
+from relaycast_collator.parachain import ExecutedBlock
 from relaycast_ledger.segments.checkpoint import closing_digest, freeze
 from relaycast_ledger.segments.simulated import Simulated
 from relaycast_pallets.frame.state import State
@@ -166,7 +167,7 @@ class FrugalCollator(Collator):
         self.messages_before = self.parachain.parachain_system.inbound.encode()
         return self._chosen.collate(relay_parent)
 
-    def build(self, collation: Collation) -> ParachainBlock:
+    def build(self, collation: Collation) -> ExecutedBlock | ParachainBlock:
         """Build the block that was prepared; raises ``Panic``."""
         return self._chosen.build(collation)
 

@@ -6,15 +6,16 @@ of every child trie into the top trie, and returns the state root. An empty chil
 """
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from msgspec import Meta, Struct, field
 
 from relaycast_pallets.frame.storage import OverlayStorage, RollsBack, Transaction, UndoLog, Values
 from relaycast_pallets.frame.tries import (
+    LOOKS_A_KEY,
     NO_KEYS,
     ArrayTries,
     Contents,
@@ -26,6 +27,7 @@ from relaycast_pallets.frame.tries import (
     Tries,
     WitnessRequest,
     long_keys,
+    seal_together,
 )
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX, ChildInfo
 from relaycast_trie.engine import Engine
@@ -33,10 +35,13 @@ from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
 from relaycast_trie.plain.memory_db import MemoryDB
 from relaycast_trie.plain.partial_trie import MOST_PLACES
-from relaycast_trie.plain.trie_db import NodeRecorder
+from relaycast_trie.plain.trie_db import NodeRecorder, Recorder
 from relaycast_trie.plain.trie_update import update_trie
 from relaycast_trie.proofs.storage_proof import StorageProof
 from relaycast_xcm.checkpoint import CheckpointRefused, Count, Dump, DumpRow, Hash, refusing
+
+if TYPE_CHECKING:
+    from relaycast_trie.array.forest import Sealing
 
 V = TypeVar("V")
 
@@ -274,7 +279,8 @@ class State:
     """A chain's state; the methods of the top trie's storage are its own, ``child`` gives those of a child trie.
 
     ``top`` and ``children`` (by name, without prefix) are the genesis, sealed as they are. ``engine`` says what works
-    on the tries; nothing but time follows from it.
+    on the tries; nothing but time follows from it. States that are sealed together share a choice, see
+    ``commit_together``.
     """
 
     def __init__(
@@ -284,14 +290,16 @@ class State:
         *,
         state_version: StateVersion = StateVersion.V1,
         window: int = 256,
-        engine: Engine = "auto",
+        engine: Engine | EngineChoice = "auto",
     ) -> None:
         self._begin(window)
+        self._choice = engine if isinstance(engine, EngineChoice) else EngineChoice(engine)
+        self._choice.states += 1
         held: dict[Name, Mapping[bytes, bytes]] = {None: top or {}}
         held.update((children or {}).items())
         version = StateVersion(state_version)
         inline = {name: long_keys(values) for name, values in held.items()} if version is StateVersion.V0 else {}
-        self._hold(held, inline, version, engine)
+        self._hold(held, inline, version)
         self._history = History(self.root, inline, window=window)
 
     def _begin(self, window: int) -> None:
@@ -301,9 +309,9 @@ class State:
         self._undo = UndoLog()
         self._companions: list[RollsBack] = []
         self._children: dict[ChildInfo, OverlayStorage] = {}
+        self._proven: dict[tuple[bytes, ChildInfo, tuple[bytes, ...]], StorageProof] = {}
         self.top = OverlayStorage(self._undo)
         self._tries: Tries
-        self._choice: EngineChoice
         self._shown: bool
 
     def get(self, key: bytes) -> bytes | None:
@@ -387,10 +395,9 @@ class State:
 
     @engine.setter
     def engine(self, engine: Engine) -> None:
-        if engine != self._choice.engine:
-            self._choice = EngineChoice(engine)
-            if engine == "plain" and isinstance(self._tries, ArrayTries):
-                self._tries = self._tries.in_plain()
+        self._choice.choose(engine)
+        if engine == "plain" and isinstance(self._tries, ArrayTries):
+            self._tries = self._tries.in_plain()
 
     @property
     def state_version(self) -> StateVersion:
@@ -434,6 +441,11 @@ class State:
             written, replaced = self.top.take_changes()
             self._seal({None: written}, request)
             sealed[None] = written, without_child_roots(replaced, changed)
+        return self._end_block(sealed)
+
+    def _end_block(self, sealed: Mapping[Name, tuple[Values, Values]]) -> bytes:
+        """Keep what a block replaced, and return the state root that it left."""
+        self._proven.clear()
         self._history.note(self.root, self.state_version, sealed)
         self._tries.close()
         if self._choice.moves(in_arrays=isinstance(self._tries, ArrayTries), keys=self._count_keys):
@@ -513,9 +525,16 @@ class State:
         return self._tries.prove(root, list(keys))
 
     def prove_child_read(self, root: bytes, child_info: ChildInfo, keys: Iterable[bytes]) -> StorageProof:
-        """Prove ``keys`` of a child trie and the way to its root in the top trie; raises ``StateDiscarded``."""
-        self._require(root)
-        return self._tries.prove_child(root, child_info, list(keys))
+        """Prove ``keys`` of a child trie and the way to its root in the top trie; raises ``StateDiscarded``.
+
+        Many parachains read the same feed: until the next seal a proof that was made is there for the next one.
+        """
+        wanted = root, child_info, tuple(keys)
+        proof = self._proven.get(wanted)
+        if proof is None:
+            self._require(root)
+            proof = self._proven[wanted] = self._tries.prove_child(root, child_info, list(wanted[2]))
+        return proof
 
     def keeps(self, root: bytes) -> bool:
         """Return whether the sealed state with this ``root`` can be proven from."""
@@ -550,6 +569,7 @@ class State:
 
         The ``engine`` and the ``window`` stay; ``db`` is another object from now on.
         """
+        self._proven.clear()
         history = History(dump.oldest, self._load_tries(dump), window=self.window)
         for block in dump.blocks:
             history.add(Replaced(block.root, block.state_version, *values_in(block.replaced)))
@@ -569,19 +589,20 @@ class State:
         """Hold what tries held, and return which long values stand inside of their nodes."""
         values, inline = values_in(dump.tries)
         with refusing("what its tries hold"):
-            self._hold({None: {}, **values}, inline, dump.state_version, self.engine)
+            if isinstance(self._tries, ArrayTries):
+                self._tries.leave()
+            self._hold({None: {}, **values}, inline, dump.state_version)
         return inline
 
-    def _hold(self, contents: Contents, inline: Inline, state_version: StateVersion, engine: Engine) -> None:
+    def _hold(self, contents: Contents, inline: Inline, state_version: StateVersion) -> None:
         """Hold this, as sealed, and nothing else; the entries of child tries in the top trie follow."""
         for key in contents[None]:
             if key.startswith(CHILD_STORAGE_PREFIX):
                 raise ValueError(f"0x{key.hex()} names a child trie: give its entries instead of its root")
         children = {info: held for info, held in contents.items() if info is not None and held}
-        choice, tries = EngineChoice(engine), PlainTries(MemoryDB(), state_version, self.window)
-        in_arrays = choice.loads_in_arrays(sum(map(len, contents.values())))
-        self._choice, self._shown = choice, False
-        self._tries = ArrayTries(tries, self.window, {}, {}) if in_arrays else tries
+        tries, self._shown = PlainTries(MemoryDB(), state_version, self.window), False
+        in_arrays = self._choice.loads_in_arrays(sum(map(len, contents.values())))
+        self._tries = ArrayTries(tries, self.window, {}, {}, choice=self._choice) if in_arrays else tries
         self._tries.fill(dict(children.items()), inline)
         top = {**contents[None], **{info.prefixed_storage_key(): self._tries.root(info) for info in children}}
         self._tries.fill({None: top}, inline)
@@ -590,7 +611,8 @@ class State:
             self.child(info).replace_all(children.get(info, {}))
 
     def _seal(self, changes: Mapping[Name, Values], request: WitnessRequest | None) -> None:
-        keys = sum(map(len, changes.values()))
+        looked = 0 if request is None else len(request.reads) + len(request.seeks)
+        keys = sum(map(len, changes.values())) + looked // LOOKS_A_KEY
         self._choice.note(len(changes), keys, in_arrays=isinstance(self._tries, ArrayTries))
         self._tries.seal(changes, request)
 
@@ -600,7 +622,8 @@ class State:
             self._tries = self._tries.in_plain()
         else:
             held = {name: storage.values for name, storage in self._storages().items()}
-            self._tries = ArrayTries(self._tries, self.window, held, self._history.inline, shown=self._shown)
+            inline, choice, shown = self._history.inline, self._choice, self._shown
+            self._tries = ArrayTries(self._tries, self.window, held, inline, choice=choice, shown=shown)
 
     def _count_keys(self) -> int:
         return sum(len(storage.values) for storage in self._storages().values())
@@ -628,7 +651,7 @@ class State:
         steps = steps[: history.unbuilt - first]
         past = State(window=len(steps) + 1, engine="plain")
         with refusing("a state before it"):
-            past._hold(before, inline, StateVersion.V1, "plain")
+            past._hold(before, inline, StateVersion.V1)
             roots = [past.root]
             for version, written in steps:
                 past.migrate(version)
@@ -667,3 +690,32 @@ class State:
 
     def __repr__(self) -> str:
         return f"<State 0x{self.root.hex()}, {len(self.top)} keys, {len(self.children())} child tries>"
+
+
+def commit_together(blocks: Sequence[tuple[State, Collection[bytes]]]) -> list[StorageProof]:
+    """Seal several states, those in arrays in one go; each comes with the keys of its top trie that a block read.
+
+    Returns what each block carries of its state, as ``State.commit`` would record it.
+    """
+    proofs: dict[int, StorageProof] = {}
+    groups: dict[tuple[EngineChoice, StateVersion], list[tuple[int, Sealing]]] = {}
+    taken: dict[int, tuple[Values, Values]] = {}
+    for number, (state, reads) in enumerate(blocks):
+        tries = state._tries
+        if not isinstance(tries, ArrayTries) or tries.shown or any(it.unsealed for it in state._children.values()):
+            recorder = Recorder()
+            state.commit(reads={None: reads}, recorder=recorder)
+            proofs[number] = StorageProof.of_recorded(recorder.nodes)
+            continue
+        if state._undo.frame is not None:
+            raise ValueError("a state cannot be sealed inside a transaction")
+        taken[number] = state.top.take_changes()
+        group = groups.setdefault((state._choice, tries.state_version), [])
+        group.append((number, tries.top(taken[number][0], reads)))
+    for group in groups.values():
+        proofs.update(zip((number for number, _ in group), seal_together([it for _, it in group]), strict=True))
+    for number, changes in taken.items():
+        state, reads = blocks[number]
+        state._choice.note(1, len(changes[0]) + len(reads) // LOOKS_A_KEY, in_arrays=True)
+        state._end_block({None: changes})
+    return [proofs[number] for number in range(len(blocks))]

@@ -29,14 +29,17 @@ from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
 from relaycast_trie.plain.build import build_trie
 from relaycast_trie.plain.memory_db import MemoryDB
 from relaycast_trie.plain.trie_db import NodeRecorder
-from relaycast_trie.plain.trie_update import record_witness, update_trie
+from relaycast_trie.plain.trie_update import update_trie
 from relaycast_trie.proofs.storage_proof import StorageProof
 
 if TYPE_CHECKING:
-    from relaycast_trie.array.forest import ArrayForest
+    from relaycast_trie.array.forest import ArrayForest, Sealing
 
 PLAIN_US_A_TRIE, PLAIN_US_A_KEY = 15, 25
 """What a seal takes for every trie and for every key that it changes, with plain tries."""
+
+LOOKS_A_KEY = 3
+"""As many keys that a block only looks at take what one takes that it changes."""
 
 ARRAY_US_A_SEAL, ARRAY_US_A_KEY = 38, 3
 """The same with array tries, which take all tries together."""
@@ -52,32 +55,62 @@ PLAIN_LOAD_US_A_KEY, ARRAY_LOAD_US_A_KEY = 6, 2
 
 
 class EngineChoice:
-    """What one state has sealed, weighed against what it would have taken otherwise."""
+    """What states that are sealed together have sealed, weighed against what they would have taken otherwise."""
 
     def __init__(self, engine: Engine) -> None:
         check_engine(engine)
         self.engine = engine
-        self._lost_us = 0
+        self.states = 0
+        """How many states share the choice, and the time of a seal."""
+
+        self.forest: ArrayForest | None = None
+        """One of the forests of these states: the others stand beside it."""
+
+        self._in_arrays = False
+        self._lost_us = 0.0
+
+    def choose(self, engine: Engine) -> None:
+        """Take another choice."""
+        check_engine(engine)
+        if engine != self.engine:
+            self.engine, self._lost_us = engine, 0.0
+            self._in_arrays = engine == "array" or (engine == "auto" and self._in_arrays)
 
     def note(self, tries: int, keys: int, *, in_arrays: bool) -> None:
-        """Count a seal with its number of changed ``keys`` and of ``tries``."""
+        """Count a seal of one state with its number of changed ``keys`` and of ``tries``.
+
+        A state that has yet to follow the others has nothing to say.
+        """
+        if self._has_to_follow(in_arrays=in_arrays):
+            return
         plain = PLAIN_US_A_TRIE * tries + PLAIN_US_A_KEY * keys
-        gain = plain - (ARRAY_US_A_SEAL + ARRAY_US_A_KEY * keys)
-        self._lost_us = max(0, self._lost_us + (-gain if in_arrays else gain))
+        gain = plain - (ARRAY_US_A_SEAL / max(1, self.states) + ARRAY_US_A_KEY * keys)
+        self._lost_us = max(0.0, self._lost_us + (-gain if in_arrays else gain))
 
     def loads_in_arrays(self, keys: int) -> bool:
         """Return whether that many keys are better read into arrays."""
         gain = (PLAIN_LOAD_US_A_KEY - ARRAY_LOAD_US_A_KEY) * keys
-        return self.engine == "array" or (self.engine == "auto" and gain > _price())
+        loads = self.engine == "array" or (self.engine == "auto" and gain > _price())
+        self._in_arrays |= loads
+        return loads
 
     def moves(self, *, in_arrays: bool, keys: Callable[[], int]) -> bool:
-        """Return whether tries with that many ``keys`` change engine now; they go back only when that pays too."""
+        """Return whether tries with that many ``keys`` change engine now; they go back only when that pays too.
+
+        What one state does the others do after it.
+        """
         if self.engine != "auto":
             return self.engine == "array" and not in_arrays
-        if self._lost_us <= _price() or self._lost_us <= _price() + ARRAY_LOAD_US_A_KEY * keys():
+        if self._has_to_follow(in_arrays=in_arrays):
+            return True
+        if self._lost_us <= _price() or self._lost_us <= _price() + ARRAY_LOAD_US_A_KEY * max(1, self.states) * keys():
             return False
-        self._lost_us = 0
+        self._lost_us, self._in_arrays = 0.0, not in_arrays
         return True
+
+    def _has_to_follow(self, *, in_arrays: bool) -> bool:
+        """Return whether a state does not stand where the first of those that share the choice went."""
+        return self.states > 1 and in_arrays != self._in_arrays
 
 
 def _price() -> float:
@@ -195,18 +228,26 @@ class ArrayTries:
     """Tries in a forest of arrays that go on where plain tries with the same ``contents`` stand; see ``PlainTries``.
 
     Unless it is ``shown``, the database holds nothing but what the plain tries left there, for as long as that can be
-    read.
+    read. States that share a ``choice`` stand in the same tables.
     """
 
     def __init__(
-        self, plain: PlainTries, window: int, contents: Contents, inline: Inline, *, shown: bool = False
+        self,
+        plain: PlainTries,
+        window: int,
+        contents: Contents,
+        inline: Inline,
+        *,
+        choice: EngineChoice,
+        shown: bool = False,
     ) -> None:
         self.db = plain.db
         self.shown = False
         self._window = window
         self._before = PlainTries(plain.db, plain.state_version, window, dropped=plain.dropped)
         forest: type[ArrayForest] = array_engine("forest").ArrayForest
-        self._forest = forest(state_version=plain.state_version, window=window)
+        self._forest = forest(state_version=plain.state_version, window=window, beside=choice.forest)
+        choice.forest = self._forest
         self._numbers: dict[Name, int] = {}
         self.fill({name: contents[name] for name in plain.roots}, inline)
         assert self.roots == plain.roots, "the tries differ from their database"
@@ -230,14 +271,25 @@ class ArrayTries:
 
     def seal(self, changes: Mapping[Name, Changes], request: WitnessRequest | None = None) -> None:
         if request is not None:
-            self.show()
-            for name, changed in changes.items():
-                reads, seeks, recorder = _of_trie(name, self.root(name), request)
-                if recorder is not None:
-                    in_order = {key: changed[key] for key in sorted(changed)}
-                    record_witness(self.db, self.root(name), reads, in_order, recorder, seeks=seeks)
+            for name in changes:
+                self._record(name, changes[name], request)
         numbered = {self._number(name): changed for name, changed in changes.items()}
         self.db.emplace_all(*self._forest.seal(numbered, told=self.shown))
+
+    def _record(self, name: Name, changed: Changes, request: WitnessRequest) -> None:
+        reads, seeks, recorder = _of_trie(name, self.root(name), request)
+        if recorder is not None:
+            from relaycast_trie.array.forest import Sealing, witnesses  # noqa: PLC0415 - loads the compiler
+
+            (found,) = witnesses([Sealing(self._forest, self._number(name), changed, reads, seeks)])
+            for node_hash, node in (found.recorded or {}).items():
+                recorder.record(node_hash, node)
+
+    def top(self, changed: Changes, reads: Collection[bytes]) -> "Sealing":
+        """Return how the top trie is sealed with those of others, see ``forest.seal_together``."""
+        from relaycast_trie.array.forest import Sealing  # noqa: PLC0415 - loads the compiler
+
+        return Sealing(self._forest, self._number(None), changed, reads)
 
     def close(self) -> None:
         self.db.remove_all(self._forest.close(told=self.shown))
@@ -274,20 +326,23 @@ class ArrayTries:
         """Return plain tries that go on from here."""
         self.show()
         dropped = [*self._before.dropped, *self._forest.pending()]
-        return PlainTries(self.db, self.state_version, self._window, self.roots, dropped)
+        tries = PlainTries(self.db, self.state_version, self._window, self.roots, dropped)
+        self.leave()
+        return tries
+
+    def leave(self) -> None:
+        """Give the tables back what these tries hold of them; nobody asks them any more."""
+        self._forest.leave()
 
     def prove(self, root: bytes, keys: Sequence[bytes]) -> StorageProof:
-        if root in self._forest:
-            return StorageProof(self._forest.prove(root, keys).nodes)
-        return self._before.prove(root, keys)
+        return self._forest.prove(root, keys) if root in self._forest else self._before.prove(root, keys)
 
     def prove_child(self, root: bytes, child_info: ChildInfo, keys: Sequence[bytes]) -> StorageProof:
         entry = child_info.prefixed_storage_key()
         if root not in self._forest:
             return self._before.prove_child(root, child_info, keys)
-        child_root = self._forest.get(root, entry)
-        below = [] if child_root is None else [(child_root, keys)]
-        return StorageProof(self._forest.prove_all([(root, [entry]), *below]).nodes)
+        way, child_root = self._forest.prove(root, [entry]), self._forest.get(root, entry)
+        return way if child_root is None else StorageProof.merge([way, self._forest.prove(child_root, keys)])
 
     def _number(self, name: Name) -> int:
         number = self._numbers.get(name)
@@ -297,6 +352,15 @@ class ArrayTries:
 
 
 Tries = PlainTries | ArrayTries
+
+
+def seal_together(sealings: Sequence["Sealing"]) -> list[StorageProof]:
+    """Seal tries that stand in the same tables; return what of each a block carries, as it was before."""
+    from relaycast_trie.array import forest  # noqa: PLC0415 - loads the compiler
+
+    proofs = forest.witnesses(sealings)
+    forest.seal_together(sealings)
+    return proofs
 
 
 def _of_trie(

@@ -339,6 +339,7 @@ class Subscriber:
         Times to live count from relay block ``now``.
         """
         handler, weigher, publisher = self.handler, weigher_of(self.handler), change.para_id
+        updates, deposit = self.delivered.updates, self.system.deposit_event
         for key, encoded in change.changed:
             try:
                 entry = PublishedEntry.decode(encoded)
@@ -348,9 +349,10 @@ class Subscriber:
             declared = _declared(weigher, publisher, key)
             ttl_state = compute_ttl_state(entry.ttl, entry.when_inserted, now)
             used = handler.on_data_updated(publisher, key, entry.value, ttl_state)
-            self.delivered.updates.append((publisher, key, entry))
-            self.system.deposit_event(DataProcessed(publisher, key, len(entry.value)))
-            self._charge(publisher, key, declared, used)
+            updates.append((publisher, key, entry))
+            deposit(DataProcessed(publisher, key, len(entry.value)))
+            if used is not Weight.ZERO:
+                self._charge(publisher, key, declared, used)
         if not change.deleted:
             return
         assert isinstance(handler, HearsDeletions), "set-up refuses handlers without on_data_deleted"
@@ -363,8 +365,7 @@ class Subscriber:
 
     def _charge(self, publisher: ParaId, key: SubscribedKey, declared: Weight | None, used: Weight) -> None:
         """Charge the weight that a callback used; deposits ``CallbackOverweight`` if it is more than ``declared``."""
-        if used is not Weight.ZERO:
-            self.delivered.weight += used
+        self.delivered.weight += used
         if declared is not None and used.any_gt(declared):
             self.system.deposit_event(CallbackOverweight(publisher, key, declared, used))
 

@@ -48,13 +48,15 @@ from relaycast_trie.kernels.update import (
     KEYS,
     NEXT_BRANCH,
     NEXT_ENTRY,
+    RETIRED_BRANCHES,
+    RETIRED_ENTRIES,
     ROOT,
     STALE_BRANCHES,
     STALE_ENTRIES,
     VALUE_END,
     put_entries,
     remove_entries,
-    slots_in_use,
+    slots_below,
     take_retired,
 )
 
@@ -191,29 +193,38 @@ class Arena:
         """Keys of the newest version."""
         return int(self.slots.counters[KEYS])
 
-    def put(self, roots: Numbers, keys: Column, values: Column, ends: Numbers, *, external_from: int) -> None:
-        """Give keys their values, those up to ``ends[t]`` in the trie ``roots[t]``; references wait for ``settle``."""
+    def put(self, roots: Numbers, keys: Column, values: Column, ends: Numbers, *, external_from: int) -> Numbers:
+        """Give keys their values, those up to ``ends[t]`` in the trie ``roots[t]``; references wait for ``settle``.
+
+        Returns for each trie how many entries and how many branches are retired when it is done.
+        """
         count = int(ends[-1])
         self.hashed = False
         self._make_room_for(keys, values, count, external_from)
-        path, given, new = self._path(keys, count), tuple(keys), tuple(values)
+        path, given, new, retired = self._path(keys, count), tuple(keys), tuple(values), self._retired(len(roots))
         done = 0
         while done < count:
-            done = put_entries(self.tables, roots, given, new, done, ends, external_from, path)
+            done = put_entries(self.tables, roots, given, new, done, ends, external_from, path, retired)
             if done < count:
                 self._grow(count - done)
+        return np.maximum.accumulate(retired.reshape(-1, 2))
 
-    def remove(self, roots: Numbers, keys: Column, ends: Numbers) -> None:
-        """Remove those keys that are there, shared out as in ``put``; references wait for ``settle``."""
+    def remove(self, roots: Numbers, keys: Column, ends: Numbers) -> Numbers:
+        """Remove those keys that are there, shared out and counted as in ``put``; references wait for ``settle``."""
         self._own()
         self.hashed = False
         count = int(ends[-1])
-        path, given = self._path(keys, count), tuple(keys)
+        path, given, retired = self._path(keys, count), tuple(keys), self._retired(len(roots))
         done = 0
         while done < count:
-            done = remove_entries(self.tables, roots, given, done, ends, path)
+            done = remove_entries(self.tables, roots, given, done, ends, path, retired)
             if done < count:
                 self._grow(64)
+        return np.maximum.accumulate(retired.reshape(-1, 2))
+
+    def _retired(self, tries: int) -> Numbers:
+        """Return the room for what ``put`` and ``remove`` count: what is retired before."""
+        return np.tile(self.slots.counters[RETIRED_ENTRIES : RETIRED_BRANCHES + 1], tries)
 
     def put_rows(self, keys: object, values: object, external_from: int) -> bool:
         """Put matrices with a key and a value a row into the only trie, if they are few and just what the tables hold.
@@ -284,13 +295,10 @@ class Arena:
             table[counters[count] : counters[count] + len(freed)] = freed
             counters[count] += len(freed)
 
-    def used(self) -> Changed:
-        """Return the entries and the branches that any version reads; all is settled."""
+    def below(self, roots: Numbers) -> Changed:
+        """Return the entries and the branches of the versions that start with ``roots``; all is settled."""
         counters = self.slots.counters
-        return (
-            slots_in_use(int(counters[NEXT_ENTRY]), self.slots.free_entries[: counters[FREE_ENTRIES]]),
-            slots_in_use(int(counters[NEXT_BRANCH]), self.slots.free_branches[: counters[FREE_BRANCHES]]),
-        )
+        return slots_below(self.tables, roots, int(counters[NEXT_ENTRY]), int(counters[NEXT_BRANCH]))
 
     def listed(self, root: int) -> Slots32:
         """Return the entries of the version that starts with ``root``, in the order of their keys."""

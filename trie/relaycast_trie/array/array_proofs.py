@@ -8,7 +8,7 @@ Law: what a kernel does not accept goes to the plain engine, which says what is 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +24,12 @@ from relaycast_trie.array.columns import (
 )
 from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
 from relaycast_trie.exceptions import ProofError
+from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.kernels import at_once
 from relaycast_trie.kernels.build import order_by_height
 from relaycast_trie.kernels.compact import (
     NO_NODE,
+    compact_list,
     decode_levels,
     encode_walk,
     link_children,
@@ -76,7 +78,7 @@ class ArrayProof(StorageProof):
         self._keep(data, offsets, as_given=False)
 
     @classmethod
-    def of_arrays(cls, data: Bytes, offsets: Offsets, *, as_given: bool = False) -> "ArrayProof":
+    def of_arrays(cls, data: Bytes, offsets: Offsets, *, as_given: bool = False) -> Self:
         """Return the proof whose nodes are the bytes between consecutive offsets.
 
         Nodes ``as_given`` come from somebody who is to give each once; others are equal where a trie has equal nodes.
@@ -111,6 +113,40 @@ class ArrayProof(StorageProof):
 
     def __reduce__(self) -> Any:
         return super().__reduce__() if self._as_given else (ArrayProof.of_arrays, self.arrays)
+
+
+class HashedProof(ArrayProof):
+    """An ``ArrayProof`` that has each node once, and the hashes that tries have its nodes by; the root comes first."""
+
+    __slots__ = ("_hashes",)
+    _hashes: Bytes
+
+    @classmethod
+    def of_hashed(cls, data: Bytes, offsets: Offsets, hashes: Bytes) -> "HashedProof":
+        """Return the proof whose nodes are the bytes between consecutive offsets, with 32 bytes of hash for each."""
+        proof = cls.of_arrays(data, offsets)
+        proof._hashes = hashes
+        return proof
+
+    @property
+    def recorded(self) -> dict[bytes, bytes]:
+        """The nodes by their hashes."""
+        if self._recorded is None:
+            hashes = self._hashes.tobytes()
+            each = [hashes[at : at + HASH_LENGTH] for at in range(0, len(hashes), HASH_LENGTH)]
+            self._recorded = dict(zip(each, strings_in(*self.arrays), strict=True))
+        return self._recorded
+
+    @property
+    def proof_bytes(self) -> int:
+        return len(self.arrays[0])
+
+    def compacted(self) -> bytes | None:
+        found = compact_list(*self.arrays, self._hashes, _PREFIX)
+        return found.tobytes() if len(found) else None
+
+    def __len__(self) -> int:
+        return self.most_nodes
 
 
 def decode_one(data: bytes) -> StorageProof | None:

@@ -1,23 +1,27 @@
 """Many tries in one set of tables: all that a block changes goes through the kernels together.
 
+Several forests may stand in the same tables, so that blocks of several chains go through the kernels together too.
 Nothing is kept by its hash: proofs are written from the tables. Whoever keeps a database beside them is told what a
 block brings it and what it may drop.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
+from typing import NamedTuple
 
 import numpy as np
 
-from relaycast_trie.array.arena import NEVER_EXTERNAL, Arena, Changed, Numbers, Retired, prove_columns
-from relaycast_trie.array.array_proofs import ArrayProof
+from relaycast_trie.array.arena import NEVER_EXTERNAL, Arena, Changed, Numbers, Retired, Slots32
+from relaycast_trie.array.array_proofs import HashedProof
 from relaycast_trie.array.columns import column_of_list, spread_out, strings_in, strings_of, take
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
-from relaycast_trie.kernels.get import copy_references, find_entries, hashed_nodes_of, hashes_of
+from relaycast_trie.kernels.get import READ, copy_references, find_entries, hashed_nodes_of, hashes_of
 from relaycast_trie.kernels.tables import REF
-from relaycast_trie.node_codec import EMPTY_ROOT, StateVersion
+from relaycast_trie.kernels.witness import GONE, PUT, witnesses_of
+from relaycast_trie.node_codec import EMPTY_NODE, EMPTY_ROOT, StateVersion
+from relaycast_trie.proofs.storage_proof import StorageProof
 
 Changes = Mapping[bytes, bytes | None]
 """New values by key; ``None`` removes."""
@@ -42,11 +46,13 @@ class ArrayForest:
 
     __slots__ = ("_arena", "_closed", "_nodes", "_open", "_roots", "state_version", "window")
 
-    def __init__(self, *, state_version: StateVersion = StateVersion.V1, window: int = 1) -> None:
+    def __init__(
+        self, *, state_version: StateVersion = StateVersion.V1, window: int = 1, beside: "ArrayForest | None" = None
+    ) -> None:
+        """Make a forest in tables of its own, or in those of the forest ``beside`` it."""
         self.state_version = StateVersion(state_version)
         self.window = window
-        none = spread_out(*column_of_list([]))
-        self._arena = Arena.build(none, none, 0, external_from=NEVER_EXTERNAL)
+        self._arena: Arena = _no_tries() if beside is None else beside._arena
         self._roots: list[tuple[bytes, int]] = []
         self._nodes: dict[bytes, list[int]] = {EMPTY_ROOT: [0]}
         self._open = _Replaced()
@@ -66,12 +72,7 @@ class ArrayForest:
         """Carry the changes of several tries into them and return, if it is to be ``told``, what is new."""
         if not changes:
             return [], []
-        old = [self._roots[trie] for trie in changes]
-        roots = np.array([node for _, node in old], np.int64)
-        self._write(roots, list(changes.values()))
-        settled, retired = self._arena.freeze(roots)
-        self._open.slots.append(retired)
-        short = self._set_roots(list(changes), roots)
+        settled, short = seal_together([Sealing(self, trie, changed) for trie, changed in changes.items()])
         if not told:
             return [], []
         hashes, nodes = self._hashed(self._arena.changed(settled))
@@ -105,8 +106,8 @@ class ArrayForest:
 
     def hashed(self) -> Hashed:
         """Return everything that can be read now; no block is open."""
-        hashes, nodes = self._hashed(self._arena.used())
         roots = {node for _, node in self._roots} | {node for block in self._closed for _, node in block.roots}
+        hashes, nodes = self._hashed(self._arena.below(np.array(sorted(roots), np.int64)))
         short = [reference for node in roots if node and len(reference := self._arena.reference(node)) < HASH_LENGTH]
         return hashes + [blake2_256(node) for node in short], nodes + short
 
@@ -117,17 +118,16 @@ class ArrayForest:
         find_entries(self._arena.tables, self._node(root), tuple(wanted), 1, entry)
         return strings_of(take(self._arena.entries.value, entry), 1)[0] if entry[0] >= 0 else None
 
-    def prove(self, root: bytes, keys: Sequence[bytes]) -> ArrayProof:
+    def prove(self, root: bytes, keys: Sequence[bytes]) -> StorageProof:
         """Prove ``keys`` of the trie that has or had this ``root``; raises ``KeyError`` when it cannot be read."""
-        return self.prove_all([(root, keys)])
+        return _touched(
+            self._arena, [(root, self._node(root))], list(keys), bytearray([READ]) * len(keys), [len(keys)]
+        )[0]
 
-    def prove_all(self, reads: Sequence[tuple[bytes, Sequence[bytes]]]) -> ArrayProof:
-        """Prove keys of several tries in one proof, none of them empty unless it is the only one."""
-        wanted, _ = column_of_list(list(chain.from_iterable(keys for _, keys in reads)))
-        roots = np.array([self._node(root) for root, _ in reads])
-        ends = np.array([0, *accumulate(len(keys) for _, keys in reads)])
-        data, offsets, _ = prove_columns(self._arena, roots, wanted, ends)
-        return ArrayProof.of_arrays(data, offsets)
+    def leave(self) -> None:
+        """Give all slots back to the tables: nobody reads these tries any more."""
+        roots = {node for _, node in self._roots} | {node for block in self._closed for _, node in block.roots}
+        self._arena.release(*self._arena.below(np.array(sorted(roots), np.int64)))
 
     def __contains__(self, root: bytes) -> bool:
         return root in self._nodes
@@ -137,37 +137,6 @@ class ArrayForest:
 
     def _node(self, root: bytes) -> int:
         return self._nodes[root][0]
-
-    def _write(self, roots: Numbers, changes: Sequence[Changes]) -> None:
-        put = [{key: value for key, value in one.items() if value is not None} for one in changes]
-        ends = _ends(put)
-        if ends[-1]:
-            keys, _ = column_of_list(list(chain.from_iterable(put)))
-            values, _ = column_of_list(list(chain.from_iterable(one.values() for one in put)))
-            external_from = HASH_LENGTH + 1 if self.state_version is StateVersion.V1 else NEVER_EXTERNAL
-            self._arena.put(roots, keys, values, ends, external_from=external_from)
-        if ends[-1] < sum(map(len, changes)):
-            gone = [[key for key, value in one.items() if value is None] for one in changes]
-            self._arena.remove(roots, column_of_list(list(chain.from_iterable(gone)))[0], _ends(gone))
-
-    def _set_roots(self, tries: Sequence[int], nodes: Numbers) -> list[bytes]:
-        """Note at which nodes tries stand now; return the new roots that are too short to have a hash elsewhere."""
-        slots = np.empty(REF * len(nodes), np.uint8)
-        copy_references(self._arena.tables, nodes, slots)
-        data = slots.tobytes()
-        short = []
-        for at, trie, node in zip(range(0, len(data), REF), tries, nodes.tolist(), strict=True):
-            before = self._roots[trie]
-            if node == before[1]:
-                continue
-            self._open.roots.append(before)
-            root = reference = data[at + 1 : at + 1 + (data[at] >> 2)] if node else EMPTY_ROOT
-            if len(reference) < HASH_LENGTH:
-                root = blake2_256(reference)
-                short.append(reference)
-            self._roots[trie] = root, node
-            self._nodes.setdefault(root, []).append(node)
-        return short
 
     def _release(self, block: _Replaced) -> None:
         for slots in block.slots:
@@ -187,6 +156,117 @@ class ArrayForest:
         hashes = [hashes_of(arena.tables, slots.entries, slots.branches).tobytes() for slots in block.slots]
         short = [root for root, node in block.roots if node and len(arena.reference(node)) < HASH_LENGTH]
         return b"".join(hashes + short)
+
+
+class Sealing(NamedTuple):
+    """Changes of one ``trie`` of a ``forest``; ``reads`` and ``seeks`` are what its witness covers beside them."""
+
+    forest: ArrayForest
+    trie: int
+    changes: Changes
+    reads: Collection[bytes] = ()
+    seeks: Collection[bytes] = ()
+
+
+def witnesses(sealings: Sequence[Sealing]) -> list[StorageProof]:
+    """Return for each trie, before it is sealed, the nodes that reading, seeking and changing its keys touches.
+
+    All forests stand in the same tables. The nodes are those that ``update_trie`` records: external values come of keys
+    that are read.
+    """
+    keys, uses, ends = list[bytes](), bytearray(), list[int]()
+    for _, _, changes, reads, seeks in sealings:
+        some = sorted({*changes, *reads, *seeks})
+        keys += some
+        uses += bytes(
+            [
+                (READ if key in reads else 0) | (0 if key not in changes else GONE if changes[key] is None else PUT)
+                for key in some
+            ]
+        )
+        ends.append(len(keys))
+    return _touched(sealings[0].forest._arena, [it.forest._roots[it.trie] for it in sealings], keys, uses, ends)
+
+
+def _touched(
+    arena: Arena, tries: Sequence[tuple[bytes, int]], keys: list[bytes], uses: bytearray, ends: Sequence[int]
+) -> list[StorageProof]:
+    """Return what using keys touches of each trie, which has a root and its node; see ``witnesses_of``."""
+    data, offsets, hashes, node_ends = witnesses_of(
+        arena.tables,
+        np.array([node for _, node in tries], np.int64),
+        tuple(column_of_list(keys)[0]),
+        np.frombuffer(uses, np.uint8),
+        np.array(ends, np.int64),
+        arena.longest_node,
+        2 * arena.longest_key + 2,
+    )
+    places, proofs = node_ends.tolist(), list[StorageProof]()
+    starts = offsets[node_ends].tolist()
+    for at, ((root, node), end) in enumerate(zip(tries, ends, strict=True)):
+        if not node:
+            asks = end > (ends[at - 1] if at else 0)
+            proofs.append(StorageProof.of_recorded({EMPTY_ROOT: EMPTY_NODE} if asks else {}))
+            continue
+        first, last, start = places[at], places[at + 1], starts[at]
+        its_hashes = hashes[HASH_LENGTH * first : HASH_LENGTH * last]
+        its_hashes[:HASH_LENGTH] = np.frombuffer(root, np.uint8)[: len(its_hashes)]
+        its_offsets = offsets[first : last + 1] - start
+        proofs.append(HashedProof.of_hashed(data[start : starts[at + 1]], its_offsets, its_hashes))
+    return proofs
+
+
+def seal_together(sealings: Sequence[Sealing]) -> tuple[Slots32, list[bytes]]:
+    """Carry changes into tries that stand in the same tables, each once, of forests of one state version.
+
+    Returns what was hashed, and the new roots that are too short to have a hash elsewhere.
+    """
+    arena, version = sealings[0].forest._arena, sealings[0].forest.state_version
+    roots = np.array([it.forest._roots[it.trie][1] for it in sealings], np.int64)
+    put = [{key: value for key, value in it.changes.items() if value is not None} for it in sealings]
+    ends, retired = _ends(put), list[Numbers]()
+    if ends[-1]:
+        keys, _ = column_of_list(list(chain.from_iterable(put)))
+        values, _ = column_of_list(list(chain.from_iterable(one.values() for one in put)))
+        external_from = HASH_LENGTH + 1 if version is StateVersion.V1 else NEVER_EXTERNAL
+        retired.append(arena.put(roots, keys, values, ends, external_from=external_from))
+    if ends[-1] < sum(len(it.changes) for it in sealings):
+        gone = [[key for key, value in it.changes.items() if value is None] for it in sealings]
+        retired.append(arena.remove(roots, column_of_list(list(chain.from_iterable(gone)))[0], _ends(gone)))
+    settled, slots = arena.freeze(roots)
+    bounds = np.concatenate([np.zeros((1, 2), np.int64), *retired]).tolist()
+    for step in range(len(retired)):
+        for at, it in enumerate(sealings, step * len(sealings)):
+            (entry, branch), (entry_end, branch_end) = bounds[at], bounds[at + 1]
+            if entry < entry_end or branch < branch_end:
+                its = Retired(arena, slots.entries[entry:entry_end], slots.branches[branch:branch_end])
+                it.forest._open.slots.append(its)
+    return settled, _set_roots(sealings, roots)
+
+
+def _set_roots(sealings: Sequence[Sealing], nodes: Numbers) -> list[bytes]:
+    """Note at which nodes tries stand now; return the new roots that are too short to have a hash elsewhere."""
+    slots = np.empty(REF * len(nodes), np.uint8)
+    copy_references(sealings[0].forest._arena.tables, nodes, slots)
+    data = slots.tobytes()
+    short = []
+    for at, (forest, trie, *_), node in zip(range(0, len(data), REF), sealings, nodes.tolist(), strict=True):
+        before = forest._roots[trie]
+        if node == before[1]:
+            continue
+        forest._open.roots.append(before)
+        root = reference = data[at + 1 : at + 1 + (data[at] >> 2)] if node else EMPTY_ROOT
+        if len(reference) < HASH_LENGTH:
+            root = blake2_256(reference)
+            short.append(reference)
+        forest._roots[trie] = root, node
+        forest._nodes.setdefault(root, []).append(node)
+    return short
+
+
+def _no_tries() -> Arena:
+    none = spread_out(*column_of_list([]))
+    return Arena.build(none, none, 0, external_from=NEVER_EXTERNAL)
 
 
 def _ends(groups: Iterable[Sequence[bytes] | Mapping[bytes, bytes]]) -> Numbers:

@@ -33,7 +33,7 @@ from relaycast_trie.array.array_proofs import (
     verify_one,
 )
 from relaycast_trie.array.array_trie import ArrayTrie, root_of
-from relaycast_trie.array.forest import ArrayForest
+from relaycast_trie.array.forest import ArrayForest, Sealing, seal_together, witnesses
 from relaycast_trie.array.side_by_side import KeyColumn, NodeTable, SideBySide, hashes_of, price_lists
 from relaycast_trie.engine import (
     BUILDS,
@@ -170,6 +170,10 @@ def states() -> None:
     forest.close(told=True)
     forest.get(forest.root(0), KEYS[0])
     forest.hashed()
+    sealing = Sealing(forest, 0, {KEYS[0]: None}, KEYS[1:2])
+    (proof,) = witnesses([sealing])
+    proof.compacted()
+    seal_together([sealing])
 
 
 def walks() -> None:

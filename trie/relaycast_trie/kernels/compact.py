@@ -7,7 +7,7 @@ left to the plain codec, which says what is wrong: a kernel answers ``GIVE_UP``.
 
 import numpy as np
 
-from relaycast_trie.kernels.compiling import face, kernel
+from relaycast_trie.kernels.compiling import allocating_kernel, face, kernel
 from relaycast_trie.kernels.decode import (
     BRANCH,
     CHILDREN,
@@ -16,6 +16,7 @@ from relaycast_trie.kernels.decode import (
     HASHED,
     KIND,
     LEAF,
+    LENGTH_BYTES,
     MAX_COUNT,
     NO_VALUE,
     PARTIAL,
@@ -26,12 +27,13 @@ from relaycast_trie.kernels.decode import (
     child_place,
     plan_node,
     read_length,
+    write_list,
 )
 from relaycast_trie.kernels.encode import header_size, write_header
 from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, int64
 from relaycast_trie.kernels.multibuffer_hash import Rooms, hash_messages
 from relaycast_trie.kernels.tables import Column, nibble
-from relaycast_trie.kernels.verify import look_up
+from relaycast_trie.kernels.verify import fill_table, look_up
 
 GIVE_UP = -1
 ESCAPE = 1
@@ -400,3 +402,31 @@ def name_children(
                     stack[top], stack[top + 1], stack[top + 2] = at, bytes_, depth + 1
                     top += 3
     return found
+
+
+@allocating_kernel
+def compact_list(data: Bytes, offsets: Int64s, hashes: Bytes, prefix: Bytes) -> Bytes:
+    """Return the compact proof of nodes as a list in SCALE; no bytes where the plain codec has to make it.
+
+    The nodes lie between consecutive offsets, the root first, each once and with 32 bytes of ``hashes``. Values under
+    keys with ``prefix`` are the roots of child tries.
+    """
+    count = len(offsets) - 1
+    nodes = Column(data, offsets[:-1], np.diff(offsets).astype(np.int32), -1)
+    places = 4
+    while places < 4 * count:
+        places <<= 1
+    table, twins = np.empty(places, np.int32), np.empty(count, np.uint8)
+    fill_table(hashes, 0, count, table, places - 1, twins)
+    plans, stack = np.zeros(PLAN, np.int64), np.empty(16 * count + 64, np.int64)
+    children = np.empty(4 * count, np.int64)
+    most = 2 * count + 16  # nodes that several places share, such as equal values, are written at each
+    walked, ends = np.empty(2 * len(data) + 4 * most, np.uint8), np.empty(most, np.int64)
+    written = name_children(nodes, hashes, table, places - 1, 0, prefix, plans, stack, children)
+    if written >= 0:
+        written = encode_walk(nodes, hashes, table, places - 1, 0, children[:written], plans, stack, walked, ends)
+    if written < 0:
+        return walked[:0]
+    column = Column(walked, ends[:written], np.diff(ends[: written + 1]).astype(np.int32), -1)
+    out = np.empty(ends[written] + LENGTH_BYTES * (written + 1), np.uint8)
+    return out[: write_list(column, np.arange(written).astype(np.int32), out)]

@@ -38,6 +38,9 @@ from relaycast_trie.kernels.tables import (
 GROUP = 16
 """Keys that look for their places together."""
 
+READ = 1
+"""A key's use: its value is read. Where keys have other uses, those stand in ``witness``."""
+
 VALUE = 1 << 40
 """Added to the number of an entry: its external value, as a node of a proof."""
 
@@ -105,7 +108,7 @@ def find_entries(tables: Tables, root: int, wanted: Strings, count: int, found: 
 
 
 @inlined
-def _fits(entries: Entries, branches: Branches, branch: int, data: Bytes, at: int, size: int) -> bool:
+def fits(entries: Entries, branches: Branches, branch: int, data: Bytes, at: int, size: int) -> bool:
     """Return whether the partial key of a branch that a key has reached goes on as the key does.
 
     The key is ``data[at : at + size]``.
@@ -122,7 +125,7 @@ def _fits(entries: Entries, branches: Branches, branch: int, data: Bytes, at: in
 
 
 @inlined
-def _mark(table: Int64s, code: int) -> bool:
+def mark(table: Int64s, code: int) -> bool:
     """Put a positive number into a hash set, whose length is a power of two and 0 a free place; return if it is new."""
     mask = len(table) - 1
     slot = (code & 0xFFFF_FFFF) * 0x1E37_79B1 >> 12 & mask
@@ -135,21 +138,23 @@ def _mark(table: Int64s, code: int) -> bool:
 
 
 @kernel
-def _collect_proof(
+def collect_proof(
     entries: Entries,
     branches: Branches,
     root: int,
     keys: Column,
     first: int,
     count: int,
+    uses: Bytes,
     table: Int64s,
     nodes: Int64s,
     result: Int64s,
 ) -> int:
     """List in ``nodes`` what reading the keys ``first`` to ``count`` below ``root`` touches; return how many nodes.
 
-    ``table`` is a hash set, a power of two long and twice as long as ``nodes``. A bound for the bytes of the nodes is
-    added to ``result[0]``. Returns -1 when ``nodes`` is too short.
+    External values of all keys are read, or, where there are ``uses``, of those that have ``READ`` there. ``table`` is
+    a hash set, a power of two long and twice as long as ``nodes``. A bound for the bytes of the nodes is added to
+    ``result[0]``. Returns -1 when ``nodes`` is too short.
     """
     used = 0
     room = 0
@@ -166,7 +171,7 @@ def _collect_proof(
                 return -1
             if node > 0:
                 hashed = entries.state[node - 1] & SIZE == 32 or node == root
-                if hashed and _mark(table, node):
+                if hashed and mark(table, node):
                     nodes[used] = node
                     used += 1
                     room += BRANCH_BYTES + place(entries.key, node - 1)[1] + place(entries.value, node - 1)[1]
@@ -177,19 +182,20 @@ def _collect_proof(
             depth = int64(branches.row[branch, DEPTH])
             valued = int64(branches.row[branch, VALUED]) - 1
             hashed = branches.row[branch, STATE] & SIZE == 32 or node == root
-            if hashed and _mark(table, node):
+            if hashed and mark(table, node):
                 nodes[used] = node
                 used += 1
                 room += BRANCH_BYTES + depth
                 if valued >= 0:
                     room += place(entries.value, valued)[1]
-            if not _fits(entries, branches, branch, keys.data, at, size):
+            if not fits(entries, branches, branch, keys.data, at, size):
                 break
             if depth >= 2 * size:
                 entry = valued
                 break
             node = int64(branches.row[branch, nibble(keys.data, at, depth)])
-        if entry >= 0 and entries.state[entry] & EXTERNAL and _mark(table, VALUE + entry):
+        is_read = len(uses) == 0 or uses[i] & READ != 0
+        if entry >= 0 and is_read and entries.state[entry] & EXTERNAL and mark(table, VALUE + entry):
             nodes[used] = VALUE + entry
             used += 1
             room += place(entries.value, entry)[1]
@@ -221,13 +227,14 @@ def collect_proofs(
     used = int64(0)
     for proof in range(len(roots)):
         room = rooms[proof]
-        found = _collect_proof(
+        found = collect_proof(
             entries,
             branches,
             roots[proof],
             keys,
             ends[proof],
             ends[proof + 1],
+            keys.data[:0],
             table[: 2 * room],
             nodes[used : used + room],
             bound,
@@ -394,7 +401,7 @@ def _list_hashed(tables: Tables, some_entries: Int32s, some_branches: Int32s, no
 
 
 @kernel
-def _copy_hashes(tables: Tables, nodes: Int64s, count: int, out: Bytes) -> None:
+def copy_hashes(tables: Tables, nodes: Int64s, count: int, out: Bytes) -> None:
     """Write the hashes of the first ``count`` listed nodes, 32 bytes each, to ``out`` one after another."""
     entries, branches = entries_in(tables), branches_in(tables)
     for i in range(count):
@@ -414,7 +421,7 @@ def hashes_of(tables: Tables, some_entries: Int32s, some_branches: Int32s) -> By
     result = np.empty(2, np.int64)
     _list_hashed(tables, some_entries, some_branches, nodes, result)
     hashes = np.empty(32 * result[0], np.uint8)
-    _copy_hashes(tables, nodes, result[0], hashes)
+    copy_hashes(tables, nodes, result[0], hashes)
     return hashes
 
 
@@ -432,7 +439,7 @@ def hashed_nodes_of(
     _list_hashed(tables, some_entries, some_branches, nodes, result)
     used = result[0]
     hashes = np.empty(32 * used, np.uint8)
-    _copy_hashes(tables, nodes, used, hashes)
+    copy_hashes(tables, nodes, used, hashes)
     data = np.empty(result[1] + longest, np.uint8)
     offsets = np.empty(used + 1, np.int64)
     write_nodes(tables, nodes, used, data, offsets)

@@ -11,7 +11,7 @@ import numpy as np
 from relaycast_trie.kernels.compiling import allocating_kernel, face, inlined, kernel
 from relaycast_trie.kernels.encode import MANY
 from relaycast_trie.kernels.get import GROUP, same_string, scout
-from relaycast_trie.kernels.memory import Int32s, Int64s, copy, copy32, int64, lowest_bit
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, int64, lowest_bit
 from relaycast_trie.kernels.tables import (
     DEPTH,
     EXTERNAL,
@@ -171,19 +171,53 @@ def take_retired(counters: Int64s, entries: Int32s, branches: Int32s) -> tuple[I
     return old_entries, old_branches
 
 
+@kernel
+def _mark_below(branches: Branches, root: int, marks: Bytes, some_entries: Int32s, some_branches: Int32s) -> None:
+    """List the slots below ``root`` that are not marked, and mark them: ``marks`` has a byte an entry, then a branch.
+
+    How many are listed stands in the last place of each list. A branch in its list is one whose children are listed.
+    """
+    entry_count = len(some_entries) - 1
+    last_entry, last_branch = len(some_entries) - 1, len(some_branches) - 1
+    following = int64(some_branches[last_branch])
+    node = int64(root)
+    child_of = int64(-1)
+    ways = int64(0)
+    while True:
+        if node > 0 and marks[node - 1] == 0:
+            marks[node - 1] = 1
+            some_entries[some_entries[last_entry]] = node - 1
+            some_entries[last_entry] += 1
+        elif node < 0 and marks[entry_count - node - 1] == 0:
+            marks[entry_count - node - 1] = 1
+            some_branches[some_branches[last_branch]] = -node - 1
+            some_branches[last_branch] += 1
+        while ways == 0:
+            if following == some_branches[last_branch]:
+                return
+            child_of = int64(some_branches[following])
+            following += 1
+            ways = int64(branches.row[child_of, WAYS])
+            if branches.row[child_of, VALUED] > 0:
+                ways |= 1 << VALUED
+        node = int64(branches.row[child_of, lowest_bit(ways)])
+        ways &= ways - 1
+
+
 @allocating_kernel
-def slots_in_use(next_slot: int, free: Int32s) -> Int32s:
-    """Return, ascending, the numbers below ``next_slot`` that are not in ``free``, which holds none twice."""
-    is_free = np.zeros(next_slot, np.uint8)
-    for i in range(len(free)):
-        is_free[free[i]] = 1
-    slots = np.empty(next_slot - len(free), np.int32)
-    at = 0
-    for slot in range(next_slot):
-        if not is_free[slot]:
-            slots[at] = slot
-            at += 1
-    return slots
+def slots_below(tables: Tables, roots: Int64s, entry_slots: int, branch_slots: int) -> tuple[Int32s, Int32s]:
+    """Return the slots of all entries and of all branches below ``roots``, each once."""
+    marks = np.zeros(entry_slots + branch_slots, np.uint8)
+    some_entries, some_branches = np.zeros(entry_slots + 1, np.int32), np.zeros(branch_slots + 1, np.int32)
+    _mark_all(tables, roots, marks, some_entries, some_branches)
+    return some_entries[: some_entries[entry_slots]].copy(), some_branches[: some_branches[branch_slots]].copy()
+
+
+@kernel
+def _mark_all(tables: Tables, roots: Int64s, marks: Bytes, some_entries: Int32s, some_branches: Int32s) -> None:
+    branches = branches_in(tables)
+    for i in range(len(roots)):
+        _mark_below(branches, roots[i], marks, some_entries, some_branches)
 
 
 @inlined
@@ -420,11 +454,13 @@ def put_entries(
     ends: Int64s,
     external_from: int,
     path: Int64s,
+    retired: Int64s,
 ) -> int:
     """Put keys into several tries, from the number ``first`` on; return the first not put for lack of room, or the end.
 
     The trie with the root ``roots[t]``, which is rewritten, gets the keys up to ``ends[t]`` that no trie before it got.
-    Values of ``external_from`` bytes and more become external. ``path`` is room as ``put_into`` takes it.
+    Values of ``external_from`` bytes and more become external. ``path`` is room as ``put_into`` takes it. How many
+    entries and branches are retired after a trie that got keys is written to its two places in ``retired``.
     """
     entries, branches, slots = entries_in(tables), branches_in(tables), slots_in(tables)
     key_column, value_column = column_in(keys), column_in(values)
@@ -433,9 +469,16 @@ def put_entries(
             slots.counters[ROOT] = roots[trie]
             first = put_into(entries, branches, slots, key_column, value_column, first, ends[trie], external_from, path)
             roots[trie] = slots.counters[ROOT]
+            _note_retired(slots, retired, trie)
             if first < ends[trie]:
                 return first
     return first
+
+
+@inlined
+def _note_retired(slots: Slots, retired: Int64s, trie: int) -> None:
+    retired[2 * trie] = slots.counters[RETIRED_ENTRIES]
+    retired[2 * trie + 1] = slots.counters[RETIRED_BRANCHES]
 
 
 @kernel
@@ -500,12 +543,14 @@ def _remove(
 
 
 @face
-def remove_entries(tables: Tables, roots: Int64s, keys: Strings, first: int, ends: Int64s, path: Int64s) -> int:
+def remove_entries(
+    tables: Tables, roots: Int64s, keys: Strings, first: int, ends: Int64s, path: Int64s, retired: Int64s
+) -> int:
     """Remove keys from several tries, from the number ``first`` on; keys that are not there do no harm.
 
     From the trie with the root ``roots[t]``, which is rewritten, the keys up to ``ends[t]`` are removed that no trie
     before it was asked for. Returns the first key for which the tables lack room, or the end. ``path`` is room for the
-    branches that a key passes.
+    branches that a key passes; ``retired`` is as in ``put_entries``.
     """
     entries, branches, slots = entries_in(tables), branches_in(tables), slots_in(tables)
     key_column = column_in(keys)
@@ -514,6 +559,7 @@ def remove_entries(tables: Tables, roots: Int64s, keys: Strings, first: int, end
             slots.counters[ROOT] = roots[trie]
             first = _remove(entries, branches, slots, key_column, first, ends[trie], path)
             roots[trie] = slots.counters[ROOT]
+            _note_retired(slots, retired, trie)
             if first < ends[trie]:
                 return first
     return first

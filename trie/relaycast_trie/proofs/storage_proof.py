@@ -184,7 +184,7 @@ class StorageProof:
         given = list(proofs)
         merged: dict[bytes, bytes] = {}
         for proof in given:
-            known = proof._recorded
+            known = proof.recorded
             if known is None or any(known[node_hash] != merged[node_hash] for node_hash in merged.keys() & known):
                 return cls(frozenset().union(*(proof.nodes for proof in given)))
             merged.update(known)
@@ -287,6 +287,10 @@ class StorageProof:
     def recorded(self) -> Mapping[bytes, bytes] | None:
         """The nodes under the hashes that the database has them by, if they come from one: to be read, not believed."""
         return self._recorded
+
+    def compacted(self) -> bytes | None:
+        """Return its compact form in SCALE, if kernels make it from the hashes that nodes were recorded by."""
+        return None
 
     def refuse_duplicates(self, *, hasher: Hasher = BLAKE2B_256) -> None:
         """Raise ``DuplicateNode`` when a node was given twice."""
