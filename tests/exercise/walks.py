@@ -19,10 +19,10 @@ def nodes_of(entries: dict[bytes, bytes], version: StateVersion) -> tuple[bytes,
     return root, {name: node for name in db.references() if (node := db.get(name)) is not None}
 
 
-def places(keys: list[bytes], root: bytes, nodes: dict[bytes, bytes]) -> set[tuple[int, bytes]]:
-    """Return the places of hashed nodes on the paths of the keys: how deep, and the hash."""
-    found = descend(list(map(to_nibbles, keys)), root, nodes)
-    return {(depth, reference) for reference, _, _, depth, *_ in found if len(reference) == HASH_LENGTH}
+def places(paths: list[bytes], root: bytes, nodes: dict[bytes, bytes]) -> set[tuple[bytes, bytes]]:
+    """Return the places of hashed nodes on paths: the nibbles above, and the hash."""
+    found = descend(paths, root, nodes)
+    return {(paths[low][:depth], name) for name, _, _, depth, low, *_ in found if len(name) == HASH_LENGTH}
 
 
 def drawn_tries(draw: Exercise) -> tuple[list[bytes], dict[bytes, bytes], dict[bytes, bytes]]:
@@ -52,11 +52,12 @@ def two_tries_are_walked(draw: Exercise) -> None:
     assert status == side_by_side.DONE
     changed = [(keys[key], walk.bytes_at(source, at, size)) for key, source, at, size in walk.changed]
     assert changed == [(key, new[key]) for key in keys if key in new and new[key] != old.get(key)]
+    paths = list(map(to_nibbles, keys))
     gained, lost = (
-        {(depth, (table, cache)[source].hashes[node]) for _, depth, source, node in placed.tolist()}
+        {(paths[first][:depth], (table, cache)[source].hashes[node]) for first, depth, source, node in placed.tolist()}
         for placed in walk.placed
     )
-    before, after = (places(keys, *it) for it in ((old_root, kept), (new_root, given)))
+    before, after = (places(paths, *it) for it in ((old_root, kept), (new_root, given)))
     assert (gained - lost, lost - gained) == (after - before, before - after)
     read = [(what, (table, table, cache)[what].nodes[node]) for what, node in walk.reads.tolist()]
     spent = [PLENTY - left for left in walk.allowed]
