@@ -530,7 +530,7 @@ class ChainSimulator:
         subscribes, collation = parachain.subscriber.subscribes, collator.collate(parent)
         head, built, reason = parachain.head, None, ""
         try:
-            built = collator.build(collation)
+            built = collator.execute(collation)
         except Panic as panic:
             reason = str(panic)
         return _Begun(collator, parent, collation, head, built, reason, subscribes)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from relaycast_collator.parachain import ExecutedBlock, Parachain, ParachainBlock
+from relaycast_collator.parachain import ExecutedBlock, Parachain, ParachainBlock, seal_blocks
 from relaycast_collator.relay_chain import RelayBlock
 from relaycast_pallets.frame.state import StateDiscarded
 from relaycast_pallets.frame.well_known_keys import RelayProofRequest
@@ -143,10 +143,15 @@ class Collator:
         waiting = self.relay_chain.inbound_messages(relay_parent, parachain.para_id)
         return parachain.parachain_system.create_inherent(data, *waiting)
 
-    def build(self, collation: Collation) -> ExecutedBlock | ParachainBlock:
-        """Hand the inherent over, tampered with if this collator lies; raises ``Panic``.
+    def build(self, collation: Collation) -> ParachainBlock:
+        """Hand the inherent over, tampered with if this collator lies; raises ``Panic``."""
+        built = self.execute(collation)
+        return seal_blocks([built])[0] if isinstance(built, ExecutedBlock) else built
 
-        The block's state is sealed by the caller, with those of other parachains, unless it is a whole block.
+    def execute(self, collation: Collation) -> ExecutedBlock | ParachainBlock:
+        """Build a block but for the seal of its state, which comes with those of other parachains; raises ``Panic``.
+
+        A block that was built elsewhere is whole.
         """
         inherent = collation.inherent if self.tamper is None else self.tamper(collation.inherent)
         return self.parachain.execute_block(inherent)

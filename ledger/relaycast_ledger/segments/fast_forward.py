@@ -108,7 +108,7 @@ class FastForwardCollator(Collator):
         self._found = ValidationOutcome(result, meter, abridged), relay
         return Collation(StorageProof(), inherent, result)
 
-    def build(self, collation: Collation) -> ParachainBlock:
+    def execute(self, collation: Collation) -> ParachainBlock:
         """Take over what the pass found; raises ``Panic`` where the block would."""
         found, parachain = self._found, self.parachain
         assert found is not None
@@ -167,9 +167,9 @@ class FrugalCollator(Collator):
         self.messages_before = self.parachain.parachain_system.inbound.encode()
         return self._chosen.collate(relay_parent)
 
-    def build(self, collation: Collation) -> ExecutedBlock | ParachainBlock:
+    def execute(self, collation: Collation) -> ExecutedBlock | ParachainBlock:
         """Build the block that was prepared; raises ``Panic``."""
-        return self._chosen.build(collation)
+        return self._chosen.execute(collation)
 
 
 def fast_forward(simulation: Simulated, *, done: int, blocks: int, segment_blocks: int) -> Iterator[Segment]:
