@@ -3,6 +3,9 @@
 Law: a scenario is strict. A name that is not known, a number out of range or a reference to nobody raises ``BadInput``
 with the path inside the file, before anything runs. Presets are folded in once it is read, so that its digest names
 the run. Blocks are those of the relay chain, counted from 1, unless they are said to be a parachain's.
+
+An option that joins later is ``UNSET`` where a file does not give it. A default would be encoded, and every scenario of
+before would come to another digest.
 """
 
 from typing import TYPE_CHECKING, Annotated, Literal
