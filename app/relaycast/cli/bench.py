@@ -28,6 +28,17 @@ HEADS = ("backend", "workload", "keys", "value", "measured", "hashlib", "over fl
 FLOOR_HEADS = ("backend", "workload", "keys", "value", "measured", "blocks", "floor", "over floor")
 COLUMNS = (11, 40, 9, 6, 13, 11, 11, 11)
 TABLES = (("User paths", "user"), ("Kernel paths", "kernel"))
+PASS_FIELDS = ("keys", "changed", "engine", "proof_bytes_per_block", "prune_ms", "verify_ms", "seal_ms", "over_hashlib")
+PASS_COLUMNS = (
+    ("keys", 8),
+    ("changed", 9),
+    ("engine", 8),
+    ("proof bytes", 13),
+    ("PRUNE", 9),
+    ("VERIFY", 9),
+    ("seal", 9),
+    ("x hashlib", 11),
+)
 TO_THE_LEFT = 2
 """How many columns are words."""
 
@@ -56,6 +67,12 @@ Backends = Annotated[
 ]
 Seed = Annotated[
     int, Parameter(name="--seed", help="keys and values follow from it", validator=validators.Number(gte=0))
+]
+PassBlocks = Annotated[
+    int,
+    Parameter(
+        name="--blocks", help="blocks that are timed at each size", validator=validators.Number(gte=1, lte=10_000)
+    ),
 ]
 JsonFile = Annotated[Path | None, Parameter(name="--json", help="a file to write the same to, for programs")]
 Names = Annotated[list[str] | None, Parameter(help="experiments, such as E1 E4, or all; none lists what there is")]
@@ -138,6 +155,39 @@ def engine(
     if json is not None:
         write_text(json, json_text.dumps(bench.report(), indent=1) + "\n", "--json")
     return ExitCode.CHECK_FAILED if not bench.modules else ExitCode.FINE
+
+
+@app.command(name="pass")
+def proof_pass(*, blocks: PassBlocks = 20, seed: Seed = 1, json: JsonFile = None) -> ExitCode:
+    """Time PRUNE, VERIFY and the own seal of one subscriber, in plain Python and in arrays, at three sizes.
+
+    Times are milliseconds of CPU time a block. The last column compares PRUNE and VERIFY together with hashing the
+    nodes of the proof one by one, in the same run.
+
+    Example: relaycast bench pass --blocks 50 --json pass.json
+    """
+    if json is not None:
+        check_file(json, "--json")
+    from relaycast.bench.proof_pass import ENGINES, SIZES, measured  # noqa: PLC0415
+    from relaycast.bench.yardstick import cpu_name  # noqa: PLC0415 - loads the compiler
+    from relaycast_trie import warm_up  # noqa: PLC0415
+
+    warm_up()
+    print("".join(head.rjust(width) for head, width in PASS_COLUMNS))
+    rows = []
+    for keys, publishers, changed in SIZES:
+        for engine in ENGINES:
+            row = measured(keys, publishers, changed, engine, blocks=blocks, seed=seed)
+            rows.append(row)
+            cells = (row[name] for name in PASS_FIELDS)
+            shown_cells = (f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in cells)
+            print(
+                "".join(it.rjust(width) for it, (_, width) in zip(shown_cells, PASS_COLUMNS, strict=True)), flush=True
+            )
+    say(f"milliseconds of CPU time a block over {blocks} blocks, measured on {cpu_name()}")
+    if json is not None:
+        write_text(json, json_text.dumps({"schema": SCHEMA_VERSION, "passes": rows}, indent=1) + "\n", "--json")
+    return ExitCode.FINE
 
 
 def _wanted(names: "Sequence[str]", known: list[str]) -> list[str]:

@@ -182,6 +182,7 @@ def walks() -> None:
     nodes = [node for node_hash in db.references() if (node := db.get(node_hash)) is not None]
     given = NodeTable(hashes_of(nodes), nodes)
     given.unmark_all()
+    given.mark([])
     walk = SideBySide(KeyColumn([bytes(32)]), given, NodeTable(), price_lists([[(0, 0)]] * 3), most_above=1)
     walk.begin(0, 1, root, None, (0, 0))
     walk.go_on(asks=False)
