@@ -62,6 +62,13 @@ class PartialStorage(OverlayStorage):
         self.ensure_removable([key])
         super().kill(key)
 
+    def write_all(self, changes: Mapping[bytes, bytes | None]) -> None:
+        for key, value in changes.items():
+            if value is None:
+                self.kill(key)
+            else:
+                self.put(key, value)
+
     def clear_prefix(self, prefix: bytes) -> int:
         keys = [key for key, _ in self.iter_prefix(prefix)]
         self.ensure_removable(keys)

@@ -86,6 +86,24 @@ class OverlayStorage:
         if self._order is not None:
             self._disorder(key)
 
+    def write_all(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """Write these values and, where there is none, remove the key: ``put`` and ``kill`` for many."""
+        values, unsealed, frame = self._values, self.unsealed, self._undo.frame
+        for key, value in changes.items():
+            old = values.get(key)
+            if value is None and old is None:
+                continue
+            if frame is not None and (place := (self, key)) not in frame:
+                frame[place] = (old, key in unsealed)
+            unsealed.setdefault(key, old)
+            if value is None:
+                del values[key]
+            else:
+                values[key] = value
+            if self._order is not None and (old is None or value is None):
+                self._disorder(key)
+        self.watched_writes += len(changes)
+
     def next_key(self, key: bytes) -> bytes | None:
         """Return the first key after ``key``, which need not exist; ``None`` at the end."""
         return self._next_under(b"", key)

@@ -266,10 +266,10 @@ class PublisherNodes:
         """Remove nodes, then insert some."""
         tables = self._storage.tables
         table = tables.known(self._para_id)
-        for node_hash in removed:
-            self._under.remove(node_hash)
-        for node_hash, data in inserted.items():
-            self._under.insert(node_hash, data)
+        prefix = self._under.prefix
+        changes: dict[bytes, bytes | None] = {prefix + _of_node_hash(node_hash): None for node_hash in removed}
+        changes |= {prefix + _of_node_hash(node_hash): encode_bytes(data) for node_hash, data in inserted.items()}
+        self._storage.state.top.write_all(changes)
         if table is not None:
             table.remove(list(removed))
             table.insert(list(inserted), list(inserted.values()))
