@@ -10,7 +10,7 @@ from typing import Any
 
 from relaycast_pallets.subscriber.plan import PublisherView
 from relaycast_pallets.subscriber.proof_pass import Charges, PaidReads, PublisherPass, TrackedProof
-from relaycast_pallets.subscriber.result import NodeRead, ReadSource, Stop, StopCause
+from relaycast_pallets.subscriber.result import NodeRead, ReadLog, ReadSource, Stop, StopCause
 from relaycast_pallets.subscriber.storage import NO_CACHED_NODES, PublisherNodes
 from relaycast_pallets.subscriber.walk import (
     NodeReads,
@@ -48,6 +48,8 @@ class ArrayReads(PaidReads):
             if isinstance(cache, PublisherNodes):
                 kept = cache.table()
             if kept is not None:
+                if not isinstance(self.made, ReadLog):
+                    self.made = ReadLog(self.made)
                 return ArrayWalk(self, view, kept, max_depth=max_depth)
         return super().walk(view, keys, max_depth=max_depth)
 
@@ -137,6 +139,7 @@ class ArrayWalk(PublisherWalk):
         made = partial(
             _reads_made, self._view.para_id, paid.charges, (given.hashes, kept.hashes), (given.nodes, kept.nodes)
         )
+        assert isinstance(paid.made, ReadLog)
         paid.made.add_later(len(of_given) + len(of_kept), walk.longest_read, partial(made, walk.reads))
         paid.proof.accessed.update(map(given.hashes.__getitem__, of_given))
         found.nodes.update(met)

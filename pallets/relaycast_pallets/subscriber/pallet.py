@@ -196,7 +196,7 @@ class Subscriber:
 
     def paid_reads(self, proof: TrackedProof, meter: WeightMeter) -> PaidReads:
         """Return how a pass reads a proof, and pays for it."""
-        charges = charges_under(self.policies.metering, self.config)
+        charges = charges_under(self.policies.metering, self.config.db_weight, self.config.min_weight.proof_size)
         if self.policies.metering.charges_own_state:
             return MeteredStateReads(proof, meter, charges, self.storage, self.config.db_weight)
         return ArrayReads(proof, meter, charges, self.system.state.engine)

@@ -13,7 +13,6 @@ from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from relaycast_pallets.broadcaster.storage import derive_child_info
-from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.plan import PublisherView, SubscriberPlan
 from relaycast_pallets.subscriber.policies import MeteringPolicy, Policies
 from relaycast_pallets.subscriber.result import (
@@ -136,11 +135,11 @@ class Charges:
     panics. ``most`` is the largest charge of all.
     """
 
-    def __init__(self, metering: MeteringPolicy, config: SubscriberConfig) -> None:
-        self.largest = largest = config.min_weight.proof_size
+    def __init__(self, metering: MeteringPolicy, db_weight: DbWeight, largest: int) -> None:
+        self.largest = largest
 
         def by_size(charge: Callable[[DbWeight, int], Weight]) -> Callable[[int], Weight]:
-            return cache(lambda size: charge(config.db_weight, min(size, largest)))
+            return cache(lambda size: charge(db_weight, min(size, largest)))
 
         self.node = by_size(metering.relay_node)
         self.value = by_size(metering.relay_value)
@@ -156,7 +155,7 @@ class Charges:
 
 
 charges_under = lru_cache(maxsize=64)(Charges)
-"""The charges under a metering and a configuration, made once."""
+"""The charges under a metering, with these database weights and this largest charge, made once."""
 
 
 class CallbackMeter:
@@ -209,7 +208,7 @@ class PaidReads:
         self.meter = meter
         self.charges = charges
         self._top_nodes: dict[bytes, Node] = {}
-        self.made = ReadLog()
+        self.made: list[NodeRead] | ReadLog = []
         self.least = charges.most
         """The most that the last read could have weighed."""
 
@@ -498,7 +497,7 @@ class PublisherPass:
 def _oversize(reads: PaidReads, publishers: Mapping[ParaId, PublisherPass]) -> Iterator[Oversize]:
     """Yield what was longer than a read is charged for, with the keys of the entries inside."""
     largest = reads.charges.largest
-    if reads.made.largest <= largest:
+    if isinstance(reads.made, ReadLog) and reads.made.largest <= largest:
         return
     for publisher, node_hash, size, _, _ in reads.made:
         if size > largest:

@@ -95,9 +95,9 @@ class ReadLog(Sequence[NodeRead]):
 
     __slots__ = ("_later", "_made", "largest")
 
-    def __init__(self) -> None:
-        self.largest = 0
-        self._made: list[NodeRead] = []
+    def __init__(self, made: list[NodeRead]) -> None:
+        self.largest = max((read.size for read in made), default=0)
+        self._made = made
         self._later: list[tuple[int, Callable[[], list[NodeRead]]]] = []
 
     def append(self, read: NodeRead) -> None:
@@ -129,10 +129,6 @@ class ReadLog(Sequence[NodeRead]):
 
     def __getitem__(self, index: int | slice) -> NodeRead | list[NodeRead]:
         return self._make()[index]
-
-    def __setitem__(self, index: int, read: NodeRead) -> None:
-        self._make()[index] = read
-        self.largest = max(self.largest, read.size)
 
     def __iter__(self) -> Iterator[NodeRead]:
         return iter(self._make())

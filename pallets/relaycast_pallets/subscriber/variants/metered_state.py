@@ -113,6 +113,7 @@ class MeteredStateReads(PaidReads):
         self._pay_with(load, NodeRead(view.para_id, node_hash, 0, ReadSource.OWN_PATH, weight))
         data = view.cache.get(node_hash)
         if data is not None:
+            assert isinstance(self.made, list), "no walk under this metering is in arrays"
             self.made[-1] = self.made[-1]._replace(size=len(data), source=ReadSource.CACHED_NODE)
         return data
 
