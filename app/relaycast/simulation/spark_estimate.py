@@ -13,7 +13,7 @@ from statistics import median
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.alternative import probed_blocks
 from relaycast.simulation.simulation import Simulation
-from relaycast_collator import BlockBuilt, BlockPanicked, Fact
+from relaycast_collator import BlockBuilt, BlockPanicked, Fact, RelaySealed
 from relaycast_trie import Engine
 from relaycast_xcm import ParaId
 
@@ -30,6 +30,9 @@ LOOK_BLOCKS = 50
 FEWEST_BLOCKS = 5
 MOST_SECONDS = 2.0
 """Blocks that it sees in any case, for subscriptions begin in the first ones; a look never takes longer than this."""
+
+BLOCK_BYTES = 4_096
+"""Bytes of a proof that take as long as a block without one."""
 
 PROBE_SHARE = 0.8
 """Time of a block that is run again under the other cache policy, over that of a block."""
@@ -91,18 +94,33 @@ def faster_way(estimate: Estimate, shares: Sequence[Sequence[ParaId]], cores: in
     )
 
 
-@dataclass(slots=True)
 class _ReaderClock:
-    """Adds up the processor time between facts: the time before a parachain's block is the time of that block."""
+    """Shares out the processor time that a tick's parachains take among them: they are executed and sealed together.
 
-    seconds: dict[ParaId, float] = field(default_factory=dict)
-    _before: float = 0.0
+    A block counts by the bytes of its proof, and by ``BLOCK_BYTES`` for what every block takes.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[ParaId, float] = {}
+        self._began = self._ended = 0.0
+        self._weights: dict[ParaId, int] = {}
 
     def on_fact(self, fact: Fact) -> None:
-        now = time.process_time()
-        if isinstance(fact, BlockBuilt | BlockPanicked):
-            self.seconds[fact.para_id] = self.seconds.get(fact.para_id, 0.0) + now - self._before
-        self._before = now
+        if isinstance(fact, RelaySealed):
+            self.settle()
+            self._began = time.process_time()
+        elif isinstance(fact, BlockBuilt | BlockPanicked):
+            proof_bytes = fact.block.inherent.proof_bytes if isinstance(fact, BlockBuilt) else 0
+            self._weights[fact.para_id] = self._weights.get(fact.para_id, 0) + BLOCK_BYTES + proof_bytes
+            self._ended = time.process_time()
+
+    def settle(self) -> None:
+        """Share out the time of the tick that ended."""
+        whole = sum(self._weights.values())
+        for para_id, weight in self._weights.items():
+            part = weight / whole * (self._ended - self._began)
+            self.seconds[para_id] = self.seconds.get(para_id, 0.0) + part
+        self._weights.clear()
 
 
 def estimated(
@@ -128,6 +146,7 @@ def estimated(
         if now - begin > (LOOK_SECONDS if len(seconds) >= FEWEST_BLOCKS else MOST_SECONDS):
             break
     whole = max(time.process_time() - started, 1e-9)
+    readers.settle()
     parts = {ParaId(it.id): readers.seconds.get(ParaId(it.id), 0.0) / whole for it in scenario.subscribers()}
     keys = sum(simulation.feeds.count(chain) for chain in scenario.subscribers())
     probed = PROBE_SHARE * probed_blocks(scenario, keys)
