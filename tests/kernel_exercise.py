@@ -13,7 +13,7 @@ import numpy as np
 
 from exercise.drawing import Exercise
 from exercise.proofs import encoded_proofs, proofs_are_verified
-from exercise.states import a_state_passes_blocks
+from exercise.states import a_state_passes_blocks, blocks_are_witnessed
 from exercise.strings import blocks_are_hashed, bytes_are_copied, long_lengths, strings_are_gathered
 from exercise.tries import ROW_WIDTHS, a_forest_grows, a_trie_changes, rows_change, whole_tries
 from exercise.walks import nodes_come_and_go, two_tries_are_walked
@@ -51,6 +51,7 @@ def run(rounds: int) -> None:
         a_trie_changes(draw, StateVersion(seed % 2), window=seed % 4)
         a_forest_grows(draw, window=1 + seed % 3)
         a_state_passes_blocks(draw, window=1 + seed % 3)
+        blocks_are_witnessed(draw)
         proofs_are_verified(draw)
         encoded_proofs(draw)
         strings_are_gathered(draw)

@@ -5,7 +5,10 @@ from typing import TypeVar
 from exercise.drawing import CHILD, Changes, Exercise
 from exercise.outcomes import result
 from relaycast_pallets import State
-from relaycast_trie import CHILD_STORAGE_PREFIX, StateVersion
+from relaycast_pallets.frame.state import commit_together
+from relaycast_trie import CHILD_STORAGE_PREFIX, ChildInfo, CompactProof, Engine, StateVersion
+
+ENGINES: tuple[Engine, Engine] = ("array", "plain")
 
 Entry = TypeVar("Entry", bytes, bytes | None)
 
@@ -48,8 +51,23 @@ def a_state_passes_blocks(draw: Exercise, window: int) -> None:
     }
 
 
-def write(state: State, changed: Changes) -> None:
-    for storage in (state.top, state.child(CHILD)):
+def blocks_are_witnessed(draw: Exercise) -> None:
+    """Blocks that are sealed with their witnesses, on arrays and on plain tries."""
+    top = ordinary(draw.pairs(20))
+    array, plain = (State(top, window=2, engine=engine) for engine in ENGINES)
+    for _ in range(6):
+        changed, wanted, root = ordinary(draw.changes(top)), set(draw.questions(top)), plain.root
+        proofs = []
+        for state in (array, plain):
+            write(state, changed, children=())
+            proofs += commit_together([(state, wanted)])
+        assert array.root == plain.root
+        assert proofs[0].nodes == proofs[1].nodes
+        assert not proofs[1].nodes or proofs[0].compacted() in {None, CompactProof.encode(proofs[1], root).to_bytes()}
+
+
+def write(state: State, changed: Changes, *, children: tuple[ChildInfo, ...] = (CHILD,)) -> None:
+    for storage in (state.top, *map(state.child, children)):
         for key, value in ordinary(changed).items():
             if value is None:
                 storage.kill(key)
