@@ -88,7 +88,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """What one call of a worker writes into ``folder``, in files with its ``number``."""
+    """One call of a worker: it writes these pieces into ``folder``, in files with its ``number``."""
 
     folder: str
     number: int
@@ -194,7 +194,7 @@ class LocalEngine:
         return rows
 
     def rows_at(self, staging: TablePlace) -> int:
-        """Return how many rows the files at ``staging`` hold; 0 where there are none."""
+        """Return the number of rows in the files at ``staging``, 0 if there are none."""
         return sum(pq.read_metadata(file).num_rows for file in staging.path.glob(f"{FILE}*"))
 
     def verdicts_at(self, place: TablePlace) -> tuple[dict[str, int], int]:
@@ -324,7 +324,7 @@ def _groups(batches: Iterable[pa.RecordBatch], stored: pa.Schema) -> Iterator[pa
 
 
 def _batches_of(piece: Piece) -> Batches:
-    """Give the ids or the requests of a piece."""
+    """Yield the ids or the requests of a piece."""
     if not piece.file:
         for first in range(piece.first, piece.end, ROWS_A_BATCH):
             ids = np.arange(first, min(first + ROWS_A_BATCH, piece.end))
@@ -412,7 +412,7 @@ class Table:
                 yield Piece(0, group.num_rows, fragment.path, group.id)
 
     def rows(self, pieces: Iterable[Piece]) -> Batches:
-        """Give the rows of some pieces."""
+        """Yield the rows of some pieces."""
         fragments = {it.path: it for it in self._found.get_fragments()}
         for piece in pieces:
             group, at = fragments[piece.file].subset(row_group_ids=[piece.group]), 0
@@ -426,7 +426,7 @@ class Table:
                     break
 
     def columns_of(self, *names: str) -> Batches:
-        """Give the rows of some columns."""
+        """Yield the rows of some columns."""
         return self._found.to_batches(columns=list(names), use_threads=False)  # type: ignore[no-any-return]
 
     def whole(self) -> pa.Table:
@@ -458,4 +458,4 @@ PLAIN = {
     pa.uint32(): pa.int64(),
     pa.uint64(): pa.decimal128(20, 0),
 }
-"""What Spark has in place of types that it does not know."""
+"""Spark's substitutes for types that it does not know."""

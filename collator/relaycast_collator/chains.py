@@ -536,7 +536,7 @@ class ChainSimulator:
         return _Begun(collator, parent, collation, head, built, reason, subscribes)
 
     def _tell(self, begun: "_Begun", block: ParachainBlock | None, *, newest: RelayBlock) -> None:
-        """Tell of a block that was built, or that panicked."""
+        """Emit the fact of a block that was built, or that panicked."""
         collator, parent, collation, head, _, reason, subscribes = begun
         parachain, honest = collator.parachain, collator.tamper is None
         para_id = parachain.para_id

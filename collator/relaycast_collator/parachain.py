@@ -244,7 +244,7 @@ def _logs(data: PersistedValidationData) -> tuple[DigestItem, ...]:
 
 
 class ExecutedBlock(NamedTuple):
-    """A block whose state is not sealed; its chain stands behind it, but for the head."""
+    """A block whose state is not sealed: its chain has executed it, and still has the parent as its head."""
 
     parachain: Parachain
     inherent: ParachainInherentData

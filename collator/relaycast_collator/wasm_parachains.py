@@ -103,7 +103,7 @@ class WasmParachains(dict[ParaId, WasmParachain]):
         self._sent.pop(para_id, None)
 
     def dump(self) -> WasmParachainsDump | UnsetType:
-        """Return where the Wasm parachains stand as data; nothing where there are none."""
+        """Return the state of the Wasm parachains as data, ``UNSET`` if there are none."""
         if not self:
             return UNSET
         sent = [

@@ -150,7 +150,7 @@ class Engine(Protocol):
         """Write the verdicts on a table of proofs to ``staging``; return how many there are."""
 
     def rows_at(self, staging: TablePlace) -> int:
-        """Return how many rows the files at ``staging`` hold; 0 where there are none."""
+        """Return the number of rows in the files at ``staging``, 0 if there are none."""
 
     def verdicts_at(self, place: TablePlace) -> tuple[dict[str, int], int]:
         """Return how many proofs have each verdict, and the bytes of all nodes."""

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import Command, Refused
 from peers import missing
-from relaycast.bench import peer, py_trie, sheet, yardstick
+from relaycast.bench import peer, proof_pass, py_trie, sheet, yardstick
 from relaycast.bench.engine import MODULES, SIZES, EngineBench, Sheet
 from relaycast.bench.peer import FIGURES, figure
 from relaycast_trie import warm_up
@@ -39,6 +39,19 @@ def test_a_table_is_printed_and_the_same_is_written(relaycast: Command, tmp_path
     for row in written["rows"]:
         assert f"{row['backend']:11}{row['workload']:40}{row['keys']:>9}" in ended.out
         assert row["path"] in ("user", "kernel")
+
+
+def test_a_pass_is_timed_plainly_and_in_arrays(
+    relaycast: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proof_pass, "SIZES", ((20, 2, 10),))
+    ended = relaycast("bench", "pass", "--blocks", "2", "--json", "pass.json")
+    assert (ended.code, ended.err) == (0, "")
+    plain, array = json.loads((tmp_path / "pass.json").read_text())["passes"]
+    assert [it["engine"] for it in (plain, array)] == ["plain", "array"]
+    assert plain["proof_bytes_per_block"] == array["proof_bytes_per_block"] > 0
+    assert all(row[f"{name}_ms"] > 0 for row in (plain, array) for name in ("prune", "verify", "seal", "hashlib"))
+    assert max(map(len, ended.out.splitlines()[:-1])) <= 80, "the last line is a sentence, which a terminal wraps"
 
 
 def test_user_paths_kernel_paths_and_the_hash_floor_are_tables_of_their_own(relaycast: Command) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 from pallets import block_vectors
 from pallets.block_vectors import ALPHA, BETA, key, keys, path_key
 from pallets.subscriber_world import FREE_READS, MOCK, Block, World
-from relaycast_pallets import State, SubscribedKey
-from relaycast_pallets.subscriber.array_walk import ArrayWalk
+from relaycast_pallets import Policies, State, SubscribedKey
+from relaycast_pallets.subscriber.array_walk import MOST_PRICES, ArrayWalk
 from relaycast_pallets.subscriber.result import PublisherChange
 from relaycast_pallets.subscriber.storage import SubscriberStorage
+from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions
 from relaycast_trie.engine import Engine
 from relaycast_trie.exceptions import RelaycastError
 from relaycast_xcm.primitives import ParaId
@@ -127,7 +129,7 @@ def test_every_budget_ends_a_walk_at_the_same_read() -> None:
         assert (list(plain.reads), plain.turn, plain.consumed) == (list(array.reads), array.turn, array.consumed)
 
 
-def test_with_the_array_engine_keys_are_walked_in_arrays_but_not_where_deletions_are_told(
+def test_the_array_engine_walks_in_arrays_but_not_where_deletions_are_told_or_price_lists_are_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     walks: list[ParaId] = []
@@ -138,12 +140,13 @@ def test_with_the_array_engine_keys_are_walked_in_arrays_but_not_where_deletions
         go_on(self, *arguments)
 
     monkeypatch.setattr(ArrayWalk, "_go_on", noted)
-    world = World()
-    world.publish(ALPHA, [key("a")])
-    world.subscribe(ALPHA, [key("a")])
-    world.state.engine = "array"
-    world.block()
-    assert walks == [ALPHA, ALPHA], "once in each mode"
+    long = replace(MOCK, max_value_length=MOST_PRICES)
+    for world in (World(), World(policies=Policies(deletion=NotifyDeletions())), World(config=long)):
+        world.publish(ALPHA, [key("a")])
+        world.subscribe(ALPHA, [key("a")])
+        world.state.engine = "array"
+        world.block()
+    assert walks == [ALPHA, ALPHA], "once in each mode, in the first world"
 
 
 def test_a_walk_that_meets_more_placements_than_its_lists_hold_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,7 @@ class PassBench:
         self.both: list[float] = []
         self.proof_bytes = 0
         self.hashlib_seconds = 0.0
-        """What hashing the nodes of all proofs one by one takes."""
+        """Time to hash the nodes of all proofs one by one."""
 
         self.number = 0
         for para_id, key in [(para_id, key) for para_id, keys in self.keys.items() for key in keys]:

@@ -57,7 +57,7 @@ class _Waiting:
 
 
 class KeptPoints:
-    """The points of ``clock``, whose journal is a file; they stand in its folder."""
+    """The points of ``clock``, in the folder that holds its journal."""
 
     def __init__(self, clock: ChainClock, feed: ChainFeed, journal: Path) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""A scenario as served chains: its workload goes on with every block, for as long as the server runs."""
+"""A scenario as served chains: its workload runs block by block for as long as the server does."""
 
 from dataclasses import dataclass
 

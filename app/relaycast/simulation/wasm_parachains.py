@@ -74,7 +74,7 @@ def pace_of(parachain: "RuntimeParachain", pace: Pace) -> Pace:
 
 
 class WasmParachainWorkload:
-    """What is submitted to one Wasm parachain in which relay block; transfers are signed when their block comes."""
+    """Extrinsics for one Wasm parachain by relay block; transfers are signed when their block comes."""
 
     def __init__(self, parachain: "RuntimeParachain", source: WasmParachainSource) -> None:
         self.parachain, self._source = parachain, source

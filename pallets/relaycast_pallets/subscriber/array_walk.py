@@ -27,6 +27,9 @@ from relaycast_trie.node import HashedValue, Value
 from relaycast_trie.node_codec import decode_node
 from relaycast_xcm.primitives import ParaId, Weight, WeightMeter
 
+MOST_PRICES = 1 << 14
+"""Sizes that a price list has at most. Longer charges are walked plainly: a list of each size would take too long."""
+
 SOURCES = (ReadSource.RELAY_NODE, ReadSource.RELAY_VALUE, ReadSource.CACHED_NODE)
 """What is paid for, as the kernel numbers it."""
 
@@ -42,6 +45,7 @@ class ArrayReads(PaidReads):
         """Return what walks a publisher, that many ``keys`` first."""
         pays = pays_in_arrays(WALKS, keys) if self._engine == "auto" else self._engine == "array"
         fits = isinstance(self.proof.nodes, dict) and self.meter.consumed.all_lte(self.meter.limit)
+        fits = fits and self.charges.largest < MOST_PRICES
         if pays and fits and view.delivered is frozenset and kernels_can_be_compiled():
             cache = view.cache
             kept = array_engine("side_by_side").NodeTable() if cache is NO_CACHED_NODES else None

@@ -84,7 +84,8 @@ class TrackedProof:
     def record(self, node_hash: bytes, _data: bytes, /) -> None:
         """Count a node as read."""
         self.accessed.add(node_hash)
-        self._unmarked.append(node_hash)
+        if self._table is not None:
+            self._unmarked.append(node_hash)
 
     def table(self) -> Any:
         """Return the nodes in arrays (``array.side_by_side.NodeTable``); those that were read are marked."""

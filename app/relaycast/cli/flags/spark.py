@@ -161,7 +161,7 @@ def chosen_engine(flags: BulkFlags, places: Iterable["TablePlace"]) -> tuple[Lit
 def bulk_engine(
     flags: BulkFlags, chosen: tuple[Literal["local", "spark"], str], target: "TablePlace"
 ) -> Iterator[tuple["Engine", "Progress"]]:
-    """Give the engine that was ``chosen`` to write ``target``, and what shows its progress; one line says which."""
+    """Yield the ``chosen`` engine, which writes ``target``, and its progress; print one line that names the engine."""
     from relaycast.terminal import counted, is_hushed  # noqa: PLC0415
 
     name, why = chosen
