@@ -1,6 +1,6 @@
 """The plainest subscriber: what it wants, and the last value of each key that reached it."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from relaycast_pallets.subscriber.subscription import (
@@ -9,6 +9,7 @@ from relaycast_pallets.subscriber.subscription import (
     Subscriptions,
     TimedOut,
     TtlState,
+    Update,
     ValidFor,
 )
 from relaycast_xcm import ParaId, Weight
@@ -46,10 +47,14 @@ class LatestValues:
         return list(self.wanted.items()), Weight.ZERO
 
     def on_data_updated(self, publisher: ParaId, key: SubscribedKey, value: bytes, ttl_state: TtlState) -> Weight:
-        place = publisher, key
-        self._undo.append(partial(_restore, self.values, place, self.values.get(place)))
-        self.values[place] = value, ttl_state
-        return self.weights.get(place, Weight.ZERO)
+        (weight,) = self.on_data_updated_many(publisher, [(key, value, ttl_state)])
+        return weight
+
+    def on_data_updated_many(self, publisher: ParaId, updates: Sequence[Update]) -> list[Weight]:
+        kept = {(publisher, key): (value, ttl_state) for key, value, ttl_state in updates}
+        self._undo.append(partial(_restore, self.values, [(place, self.values.get(place)) for place in kept]))
+        self.values.update(kept)
+        return [self.weights.get(place, Weight.ZERO) for place in kept]
 
     def callback_weight(self, publisher: ParaId, key: SubscribedKey) -> Weight:
         """Return the weight declared for a key's callback."""
@@ -69,7 +74,7 @@ class LatestValues:
             if not self._deletes:
                 self._deletes = True
                 self._undo.append(partial(self._reorder, list(self.values)))
-            self._undo.append(partial(_restore, self.values, place, self.values.pop(place)))
+            self._undo.append(partial(_restore, self.values, [(place, self.values.pop(place))]))
         return self.weights.get(place, Weight.ZERO)
 
     def subscribe(self, publisher: ParaId, keys: Iterable[SubscribedKey]) -> None:
@@ -120,12 +125,14 @@ class LatestValues:
 
 
 def _restore(
-    values: dict[tuple[ParaId, SubscribedKey], Kept], place: tuple[ParaId, SubscribedKey], before: Kept | None
+    values: dict[tuple[ParaId, SubscribedKey], Kept],
+    replaced: Iterable[tuple[tuple[ParaId, SubscribedKey], Kept | None]],
 ) -> None:
-    if before is None:
-        del values[place]
-    else:
-        values[place] = before
+    for place, before in replaced:
+        if before is None:
+            del values[place]
+        else:
+            values[place] = before
 
 
 def _remaining(ttl_state: TtlState) -> int | None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -46,10 +46,12 @@ from relaycast_pallets import (
     StopCause,
     SubscribedKey,
     SubscriberConfig,
+    Update,
     WeighsCallbacks,
     ensure_callbacks_fit,
 )
 from relaycast_pallets.parachain_system import pallet as parachain_module
+from relaycast_pallets.subscriber.events import EntryUndecodable
 from relaycast_pallets.subscriber.proof_pass import CallbackMeter, PublisherPass
 from relaycast_pallets.subscriber.result import Stop
 from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
@@ -293,6 +295,29 @@ def test_a_callback_that_weighs_more_than_it_declared_is_told_and_charged() -> N
     assert world.subscriber.delivered.weight == micros(30, 70)
     overweight = [CallbackOverweight(ALPHA, key, micros(1), micros(3, 7)) for key in K]
     assert world.system.events.of(CallbackOverweight) == overweight
+
+
+@dataclass
+class AtOnce(WeighingRecorder):
+    batches: list[int] = field(default_factory=list)
+
+    def on_data_updated_many(self, publisher: ParaId, updates: Sequence[Update]) -> list[Weight]:
+        self.batches.append(len(updates))
+        return [self.on_data_updated(publisher, *update) for update in updates]
+
+
+def test_a_handler_that_takes_many_updates_is_called_once_and_leaves_what_single_calls_leave() -> None:
+    seen, at_once = [], AtOnce({ALPHA: K}, each=micros(1))
+    for weigher in (WeighingRecorder({ALPHA: K}, each=micros(1)), at_once):
+        world = heavy(micros(1), micros(10))
+        weigher.used = micros(3, 7)
+        world.subscriber.handler = world.handler = weigher
+        world.relay.child(world.relay.children()[0]).put(K[4], b"\xff")
+        block = world.block()
+        seen.append((block.called, list(world.system.events), world.subscriber.delivered, world.everything()))
+        assert EntryUndecodable(ALPHA, K[4]) in seen[-1][1]
+    assert seen[0] == seen[1]
+    assert at_once.batches == [len(K) - 1]
 
 
 @pytest.mark.parametrize("used", [Weight.ZERO, micros(1), Weight(1)])

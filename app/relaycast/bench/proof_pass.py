@@ -8,7 +8,7 @@ parachain's state, are timed apart, and so is hashing the nodes of the proof one
 import gc
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ from relaycast_pallets import (
     SubscriberConfig,
     System,
     TtlState,
+    Update,
     derive_child_info,
     static_relay_keys,
 )
@@ -52,6 +53,10 @@ class Counting:
     def on_data_updated(self, _publisher: ParaId, _key: SubscribedKey, _value: bytes, _ttl: TtlState) -> Weight:
         self.calls += 1
         return Weight.ZERO
+
+    def on_data_updated_many(self, _publisher: ParaId, updates: Sequence[Update]) -> list[Weight]:
+        self.calls += len(updates)
+        return [Weight.ZERO] * len(updates)
 
 
 class PassOptions(Struct, frozen=True):

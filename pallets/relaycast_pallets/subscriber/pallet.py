@@ -5,7 +5,7 @@ to the handler, the structure of the subscribed paths goes into the cache, and t
 storage.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Annotated
 
@@ -63,10 +63,12 @@ from relaycast_pallets.subscriber.subscription import (
     SubscribedKey,
     SubscribedPaths,
     SubscriptionHandler,
+    Update,
     WeighsCallbacks,
     by_publisher,
     compute_ttl_state,
     ensure_hears,
+    takes_many,
     weigher_of,
 )
 from relaycast_pallets.subscriber.variants.cache_limit import CacheLimit
@@ -338,23 +340,25 @@ class Subscriber:
 
         Times to live count from relay block ``now``.
         """
-        handler, weigher, publisher = self.handler, weigher_of(self.handler), change.para_id
+        publisher, given = change.para_id, list[Update]()
         updates, deposit = self.delivered.updates, self.system.deposit_event
-        for key, encoded in change.changed:
-            try:
-                entry = PublishedEntry.decode(encoded)
-            except CodecError:
-                self.system.deposit_event(EntryUndecodable(publisher, key))
+        decoded = [(key, _decoded(encoded)) for key, encoded in change.changed]
+        for key, entry in decoded:
+            if entry is not None:
+                given.append((key, entry.value, compute_ttl_state(entry.ttl, entry.when_inserted, now)))
+        called = self._call(publisher, given)
+        for key, entry in decoded:
+            if entry is None:
+                deposit(EntryUndecodable(publisher, key))
                 continue
-            declared = _declared(weigher, publisher, key)
-            ttl_state = compute_ttl_state(entry.ttl, entry.when_inserted, now)
-            used = handler.on_data_updated(publisher, key, entry.value, ttl_state)
+            declared, used = next(called)
             updates.append((publisher, key, entry))
             deposit(DataProcessed(publisher, key, len(entry.value)))
             if used is not Weight.ZERO:
                 self._charge(publisher, key, declared, used)
         if not change.deleted:
             return
+        handler, weigher = self.handler, weigher_of(self.handler)
         assert isinstance(handler, HearsDeletions), "set-up refuses handlers without on_data_deleted"
         for key in change.deleted:
             declared = _declared(weigher, publisher, key)
@@ -362,6 +366,16 @@ class Subscriber:
             self.delivered.deletions.append((publisher, key))
             self.system.deposit_event(DataDeleted(publisher, key))
             self._charge(publisher, key, declared, used)
+
+    def _call(self, publisher: ParaId, updates: Sequence[Update]) -> Iterator[tuple[Weight | None, Weight]]:
+        """Call the handler, at once if it takes many updates; yield what each callback declared, and what it used."""
+        handler, weigher = self.handler, weigher_of(self.handler)
+        if takes_many(handler):
+            declared = [_declared(weigher, publisher, key) for key, _, _ in updates]
+            yield from zip(declared, handler.on_data_updated_many(publisher, updates), strict=True)
+        else:
+            for key, value, ttl_state in updates:
+                yield _declared(weigher, publisher, key), handler.on_data_updated(publisher, key, value, ttl_state)
 
     def _charge(self, publisher: ParaId, key: SubscribedKey, declared: Weight | None, used: Weight) -> None:
         """Charge the weight that a callback used; deposits ``CallbackOverweight`` if it is more than ``declared``."""
@@ -453,3 +467,11 @@ class Subscriber:
 
 def _declared(weigher: WeighsCallbacks | None, publisher: ParaId, key: SubscribedKey) -> Weight | None:
     return None if weigher is None else weigher.callback_weight(publisher, key)
+
+
+def _decoded(encoded: bytes) -> PublishedEntry | None:
+    """Return an entry of the relay chain, ``None`` where it is none."""
+    try:
+        return PublishedEntry.decode(encoded)
+    except CodecError:
+        return None

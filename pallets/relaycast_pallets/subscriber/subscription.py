@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Protocol, Self, cast, runtime_checkable
+from typing import Protocol, Self, TypeGuard, cast, runtime_checkable
 
 from msgspec import Struct
 
@@ -100,6 +100,23 @@ class SubscriptionHandler(Protocol):
     def on_data_updated(self, publisher: ParaId, key: SubscribedKey, value: bytes, ttl_state: TtlState) -> Weight:
         """Take the new ``value`` that ``publisher`` gave ``key``; return what that weighed."""
         ...
+
+
+Update = tuple[SubscribedKey, bytes, TtlState]
+"""A key, its new value, and what is left of the value's time to live."""
+
+
+class TakesMany(SubscriptionHandler, Protocol):
+    """A handler that takes all updates of one publisher in a block at once."""
+
+    def on_data_updated_many(self, publisher: ParaId, updates: Sequence[Update]) -> Sequence[Weight]:
+        """Take ``updates`` as ``on_data_updated`` would take one after the other; return what each of them weighed."""
+        ...
+
+
+def takes_many(handler: SubscriptionHandler) -> TypeGuard[TakesMany]:
+    """Return whether a handler takes many updates at once."""
+    return hasattr(handler, "on_data_updated_many")
 
 
 @runtime_checkable
