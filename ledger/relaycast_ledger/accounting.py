@@ -11,29 +11,34 @@ it adds to the keys before it, and the accounts of a publisher's keys add up to 
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import accumulate, chain
-from typing import Annotated, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from relaycast_ledger.record_fields import Last, Sum, Total, later, merged_totals
 from relaycast_pallets.broadcaster.storage import derive_child_info
+from relaycast_pallets.subscriber.array_walk import SOURCES, ArrayPlacements, WalkedReads
 from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.plan import PublisherView
 from relaycast_pallets.subscriber.proof_pass import by_hash
-from relaycast_pallets.subscriber.result import NodeRead, ProofProcessingResult, PublisherChange, ReadSource
+from relaycast_pallets.subscriber.result import NodeRead, ProofProcessingResult, PublisherChange, ReadLog, ReadSource
 from relaycast_pallets.subscriber.subscription import SubscribedKey, SubscribedPaths
 from relaycast_pallets.subscriber.walk import decode_known
 from relaycast_trie import StorageProof
+from relaycast_trie.engine import array_engine
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.nibbles import to_nibbles
 from relaycast_trie.node import Branch, HashedValue
 from relaycast_trie.paths import descend, under, ways
 from relaycast_xcm import ParaId, Weight
 from relaycast_xcm.primitives import U64_MAX
+
+if TYPE_CHECKING:
+    from relaycast_ledger.walked_entries import WalkedEntries
 
 K = TypeVar("K")
 
@@ -310,6 +315,9 @@ _SAME_FOR_ALL = frozenset({Ending.UNCHANGED, Ending.NOT_REACHED, Ending.DISABLED
 """Endings of a publisher that are those of its keys."""
 
 
+ENTERED_IN_ARRAYS = 100
+"""Reads of a publisher that are worth arrays."""
+
 RELAY = tuple(source for source in ReadSource if source.is_relay)
 
 Nodes = Mapping[bytes, bytes]
@@ -335,6 +343,9 @@ class PublisherTracker(Struct):
     ref_time: int = 0
     proof_size: int = 0
     sibling_bytes: int = 0
+    walked: "WalkedEntries | None" = None
+    """What a large walk entered in arrays."""
+
     _uncacheable: list[int] = field(default_factory=list)
     _cached: set[bytes] = field(default_factory=set)
     _values: dict[bytes, int] = field(default_factory=dict)
@@ -396,6 +407,24 @@ class PublisherTracker(Struct):
         self.ref_time += ref_time
         self.proof_size += proof_size
 
+    def enter_walked(self, reads: WalkedReads, placements: ArrayPlacements) -> None:
+        """Enter what ``enter_reads`` would, in arrays."""
+        from relaycast_ledger.walked_entries import WalkedEntries  # noqa: PLC0415 - who walked in arrays has numpy
+
+        walked = self.walked = WalkedEntries.of(reads, placements)
+        keeps, hashes, nodes = self.subscriber.policies.cache.keeps, reads.hashes, reads.given.nodes
+        for what, number in reads.rows.tolist():
+            if SOURCES[what] is ReadSource.CACHED_NODE:
+                self._cached.add(hashes[1][number])
+            elif SOURCES[what] is ReadSource.RELAY_VALUE:
+                self._values[hashes[0][number]] = len(nodes[number])
+            elif not keeps(nodes[number]):
+                self._uncacheable.append(len(nodes[number]))
+        self.sibling_bytes += walked.sibling_bytes
+        ref_time, proof_size = walked.weight
+        self.ref_time += ref_time
+        self.proof_size += proof_size
+
     def enter_collected(self, nodes: Nodes, pruned: dict[bytes, int]) -> None:
         """Enter what was collected for this publisher: values that were read, and what was pruned.
 
@@ -404,7 +433,7 @@ class PublisherTracker(Struct):
         if self.child_root is None or not (pruned or self._values):
             return
         ending, done_before, values = self.ending, self._done_before(), self._values
-        for node_hash, depth, low, high in spans(self.view.subscribed, self.child_root, nodes):
+        for node_hash, depth, low, high in self._spans(self.child_root, nodes):
             node_bytes = pruned.pop(node_hash, None)
             if node_bytes is None:
                 if values and node_hash in values:
@@ -435,12 +464,16 @@ class PublisherTracker(Struct):
             consumed=Weight(min(self.ref_time, U64_MAX), min(self.proof_size, U64_MAX)),
             uncacheable=total(self._uncacheable),
             **totals_by([(it.cause, it.node_bytes) for it in self.entries]),
+            **({} if self.walked is None else {cause: NodeTotals(*it) for cause, it in self.walked.totals().items()}),
         )
 
     def key_accounts(self) -> Iterator[KeyAccount]:
         """Share the entries out among the keys: one account for each, in their order."""
         view, names = self.view, _COUNTS_IN
         sums = totals_by([((it.key_index, name), it.node_bytes) for it in self.entries for name in names[it.cause]])
+        for (index, cause), walked in ({} if self.walked is None else self.walked.by_key()).items():
+            for name in names[cause]:
+                sums[index, name] = sums.get((index, name), NONE) + NodeTotals(*walked)
         of_keys: dict[int, dict[str, NodeTotals]] = {}
         for (index, name), total in sums.items():
             of_keys.setdefault(index, {})[name] = total
@@ -467,6 +500,16 @@ class PublisherTracker(Struct):
         endings.update({key: KeyEnding.CHANGED for key, _ in change.changed})
         endings.update(dict.fromkeys(change.deleted, KeyEnding.DELETED))
         return list(endings.values())
+
+    def _spans(self, root: bytes, nodes: Nodes) -> Iterable[Span]:
+        """Return ``spans``, in arrays where the walk was in arrays."""
+        if self.walked is not None:
+            arrays = array_engine("side_by_side")
+            collected = arrays.NodeTable(nodes.keys(), nodes.values())
+            found = arrays.paths_through(self.walked.reads.keys, collected, root)
+            if found is not None:
+                return ((node_hash, depth, first, first) for node_hash, depth, first in found)
+        return spans(self.view.subscribed, root, nodes)
 
     def _done_before(self) -> list[int]:
         """Return how many of the first keys are dealt with, for each number of them; empty when it makes no odds."""
@@ -540,9 +583,16 @@ def account_for(
         books[change.para_id].change = change
     pruned = {node_hash: len(data) for node_hash, data in nodes.items() if node_hash not in given}
     on_top = _follow_top(books, relay_root, nodes, pruned)
-    read = {entry.node_hash for entry in result.reads if entry.source in RELAY}
+    in_arrays = {} if by_node or causes is not None else _walked_in_one_go(result)
+    as_objects, read = list[NodeRead](), set[bytes]()
+    for part in result.reads.parts if isinstance(result.reads, ReadLog) else [result.reads]:
+        if isinstance(part, WalkedReads) and part.publisher in in_arrays:
+            read.update(part.relay_hashes)
+        else:
+            as_objects += part if isinstance(part, Sequence) else part.made()
+    read.update(entry.node_hash for entry in as_objects if entry.source in RELAY)
     of_publishers: dict[ParaId, list[NodeRead]] = {}
-    for entry in result.reads:
+    for entry in as_objects:
         if entry.publisher is not None:
             of_publishers.setdefault(entry.publisher, []).append(entry)
         elif entry.node_hash in on_top:
@@ -550,6 +600,8 @@ def account_for(
             books[owner].enter_top(entry, depth)
     for para_id, reads in of_publishers.items():
         books[para_id].enter_reads(reads, given)
+    for part, placements in in_arrays.values():
+        books[part.publisher].enter_walked(part, placements)
     for book in books.values():
         book.enter_collected(nodes, pruned)
     if causes is not None:
@@ -564,6 +616,25 @@ def account_for(
         tuple(chain.from_iterable(map(PublisherTracker.key_accounts, books.values()))) if by_key else (),
         tuple(chain.from_iterable(map(PublisherTracker.node_uses, books.values()))) if by_node else (),
     )
+
+
+def _walked_in_one_go(result: ProofProcessingResult) -> dict[ParaId, tuple[WalkedReads, ArrayPlacements]]:
+    """Return the reads and placements of publishers that can be entered in arrays, and are worth it."""
+    if not isinstance(result.reads, ReadLog):
+        return {}
+    walked: dict[ParaId, list[WalkedReads]] = {}
+    for part in result.reads.parts:
+        if isinstance(part, WalkedReads):
+            walked.setdefault(part.publisher, []).append(part)
+    found = {}
+    for change in result.changes:
+        parts, placements = walked.get(change.para_id, []), change.placements
+        in_part = not change.finished or change.disabled_by is not None or change.unseen
+        if in_part or len(parts) != 1 or len(parts[0]) < ENTERED_IN_ARRAYS:
+            continue
+        if isinstance(placements, ArrayPlacements) and len(placements.columns) == 1:
+            found[change.para_id] = parts[0], placements
+    return found
 
 
 def _follow_top(

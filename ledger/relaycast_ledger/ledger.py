@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from relaycast_collator.chains import ChainSimulator
 from relaycast_collator.facts import BlockBuilt, BlockPanicked, Fact, WasmBlockBuilt, WasmBlockRefused
 from relaycast_collator.wasm_parachain import ExtrinsicLeftOut, WasmBlock
-from relaycast_ledger.accounting import RELAY, BlockAccount, account_for, totals_by
+from relaycast_ledger.accounting import RELAY, BlockAccount, account_for
 from relaycast_ledger.block_checks import (
     Check,
     account_checks,
@@ -43,13 +43,17 @@ from relaycast_pallets.parachain_system.inbound_messages import channel_keys
 from relaycast_pallets.parachain_system.pallet import ParachainInherentData
 from relaycast_pallets.subscriber.events import CallbackOverweight, PublisherDisabled
 from relaycast_pallets.subscriber.proof_pass import TrackedProof
-from relaycast_pallets.subscriber.result import NodeRead, ProofProcessingResult
+from relaycast_pallets.subscriber.result import ProofProcessingResult
 from relaycast_trie import RootMismatch, blake2_256
 from relaycast_xcm import ParaId
 from relaycast_xcm.checkpoint import VERSION, Count, Dump, Version
 
 DISPATCH_FAILED = b"\x00\x01"
 """What a result begins with where the call of an extrinsic failed: ``ApplyExtrinsicResult`` in SCALE."""
+
+
+FROM_RELAY = frozenset(it.value for it in RELAY)
+"""The names of what comes out of the relay proof."""
 
 
 class Accounts(Enum):
@@ -210,7 +214,7 @@ class Ledger:
         """Return what is recorded of any block: the inherent as it was given, and what the pass made of it."""
         block = fact.block if isinstance(fact, BlockBuilt) else fact.collation
         inherent = block.inherent
-        proof_bytes = inherent.proof_bytes
+        proof_bytes, reads = inherent.proof_bytes, result.read_totals
         return BlockRecord(
             tick=fact.tick,
             para_id=fact.para_id,
@@ -219,9 +223,9 @@ class Ledger:
             collected_bytes=fact.collation.collected.proof_bytes,
             proof_bytes=proof_bytes,
             proof_nodes=len(inherent.relay_chain_state),
-            static_bytes=proof_bytes - sum([read.size for read in result.reads if read.source in RELAY]),
+            static_bytes=proof_bytes - sum([it.node_bytes for source, it in reads.items() if source in FROM_RELAY]),
             own_bytes=0,
-            reads=_totals(result.reads),
+            reads={source: ReadTotals(*total) for source, total in reads.items()},
             budget_bytes=self._budget_bytes(fact),
             waiting_bytes=fact.inbound.waiting_bytes,
             refused_bytes=fact.inbound.refused_bytes,
@@ -369,11 +373,6 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"<Ledger of {self.chains!r}, {self.invariants!r}>"
-
-
-def _totals(reads: Iterable[NodeRead]) -> dict[str, ReadTotals]:
-    found = totals_by([(read.source._value_, read.size) for read in reads])
-    return {source: ReadTotals(it.nodes, it.node_bytes) for source, it in found.items()}
 
 
 def wasm_block_record(

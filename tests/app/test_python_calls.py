@@ -8,8 +8,8 @@ import pytest
 from app.python_calls import a_block, by_module, of_publisher, of_subscriber
 from relaycast_trie.engine import Engine
 
-OF_SUBSCRIBER: dict[Engine, int] = {"plain": 4_085, "array": 2_870}
-OF_PUBLISHER: dict[Engine, int] = {"plain": 3_218, "array": 2_620}
+OF_SUBSCRIBER: dict[Engine, int] = {"plain": 4_055, "array": 2_500}
+OF_PUBLISHER: dict[Engine, int] = {"plain": 3_175, "array": 2_575}
 
 
 @pytest.mark.parametrize("engine", ["plain", "array"])

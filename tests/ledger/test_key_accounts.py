@@ -22,7 +22,17 @@ from collator.networks import (
     values,
 )
 from ledger.watched import Watched
-from relaycast_ledger import Accounts, BlockAccount, BlockRecord, KeyAccount, KeyEnding, NodeTotals, PublisherAccount
+from relaycast_ledger import (
+    Accounts,
+    BlockAccount,
+    BlockRecord,
+    KeyAccount,
+    KeyEnding,
+    NodeTotals,
+    PublisherAccount,
+    accounting,
+)
+from relaycast_ledger import ledger as ledger_module
 from relaycast_ledger.accounting import IN_THE_PROOF, PRUNED
 from relaycast_pallets.subscriber.config import SubscriberConfig
 from relaycast_pallets.subscriber.policies import CachePolicy, Policies, StructureNodes
@@ -172,3 +182,37 @@ def test_a_node_that_counts_twice_is_noticed() -> None:
     it: PublisherAccount = account.publishers[0]
     assert it.proof.nodes + it.pruned.nodes + it.cached.nodes == len(account.nodes) > 0
     assert len({(use.cause == "cached", use.node_hash) for use in account.nodes}) == len(account.nodes)
+
+
+@pytest.mark.parametrize("size", [16, OUTSIDE])
+@pytest.mark.parametrize("cache", [StructureNodes(), NoCache(), StructureNodes(max_node_bytes=150)])
+def test_what_was_walked_in_arrays_is_accounted_for_as_objects_are(
+    size: int, cache: CachePolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys come, go and change, some to equal values; the budget cuts passes short for a while."""
+    entered, plainly = list[bool](), accounting.account_for
+
+    def both(*arguments: Any, **options: Any) -> BlockAccount:
+        found = []
+        for least in (1 << 30, 0):
+            monkeypatch.setattr(accounting, "ENTERED_IN_ARRAYS", least)
+            found.append(plainly(*arguments, **options))
+        entered.append(bool(accounting._walked_in_one_go(arguments[0])))
+        assert found[0] == found[1]
+        return found[0]
+
+    monkeypatch.setattr(ledger_module, "account_for", both)
+    wanted = {PUBLISHER: keys(40), OTHER_PUBLISHER: keys(7)}
+    policies = Policies(cache=cache)
+    net = accounted(wanted, accounts=Accounts.BY_KEY, policies=policies, budget=EVERYTHING, max_pov_size=40_000)
+    net.parachains[SUBSCRIBER].system.state.engine = "array"
+    drawn = random.Random(size)
+    for tick in range(14):
+        for publisher in wanted:
+            changed = drawn.sample(keys(60), drawn.choice([0, 1, 5, 30]))
+            some = {name: value(drawn.randrange(25), size) for name in changed}
+            publish(net, publisher, some, ttl=drawn.choice([0, 0, 3]))
+        net.collators[SUBSCRIBER].max_pov_size = 4_000 if 5 <= tick < 9 else 40_000
+        net.recorded_step()
+    assert net.invariants.ok, net.invariants.violations
+    assert entered.count(True) >= (5 if cache == StructureNodes() else 1)  # where no node is kept, none is in sight

@@ -5,12 +5,11 @@ of one are the same, and whether a callback is admitted. What it found becomes o
 """
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from relaycast_pallets.subscriber.plan import PublisherView
 from relaycast_pallets.subscriber.proof_pass import Charges, PaidReads, PublisherPass, TrackedProof
-from relaycast_pallets.subscriber.result import NodeRead, ReadLog, ReadSource, Stop, StopCause
+from relaycast_pallets.subscriber.result import NodeRead, ReadLog, ReadSource, ReadTotal, Stop, StopCause
 from relaycast_pallets.subscriber.storage import NO_CACHED_NODES, PublisherNodes
 from relaycast_pallets.subscriber.walk import (
     NodeReads,
@@ -30,8 +29,13 @@ from relaycast_xcm.primitives import ParaId, Weight, WeightMeter
 MOST_PRICES = 1 << 14
 """Sizes that a price list has at most. Longer charges are walked plainly: a list of each size would take too long."""
 
+MOVED_IN_ARRAYS = 100
+"""Places that are worth arrays."""
+
 SOURCES = (ReadSource.RELAY_NODE, ReadSource.RELAY_VALUE, ReadSource.CACHED_NODE)
 """What is paid for, as the kernel numbers it."""
+
+_CACHED = SOURCES.index(ReadSource.CACHED_NODE)
 
 
 class ArrayReads(PaidReads):
@@ -61,13 +65,13 @@ class ArrayReads(PaidReads):
 class ArrayWalk(PublisherWalk):
     """A walk of one publisher's keys in arrays."""
 
-    __slots__ = ("_kept", "_paid", "_side_by_side", "_view")
+    __slots__ = ("_kept", "_keys", "_paid", "_side_by_side", "_view")
 
     def __init__(self, paid: PaidReads, view: PublisherView, kept: Any, *, max_depth: int) -> None:
         super().__init__(view.subscribed, max_depth=max_depth)
         self.placements = ArrayPlacements()
         arrays = array_engine("side_by_side")
-        keys = arrays.KeyColumn(view.subscribed.keys)
+        keys = self._keys = arrays.KeyColumn(view.subscribed.keys)
         self._paid, self._view, self._kept = paid, view, kept
         self._side_by_side = arrays.SideBySide(
             keys, paid.proof.table(), kept, paid.charges.prices, most_above=max_depth
@@ -138,13 +142,11 @@ class ArrayWalk(PublisherWalk):
         walk, paid, found = self._side_by_side, self._paid, reads.found
         given, kept = paid.proof.table(), self._kept
         of_given, of_kept = walk.paid_nodes
+        made = WalkedReads(self._view.para_id, paid.charges, (self._keys, given, kept), walk.reads)
         cached = {kept.hashes[number]: kept.nodes[number] for number in of_kept}
         met = {given.hashes[number]: given.nodes[number] for number in walk.fresh}
-        made = partial(
-            _reads_made, self._view.para_id, paid.charges, (given.hashes, kept.hashes), (given.nodes, kept.nodes)
-        )
         assert isinstance(paid.made, ReadLog)
-        paid.made.add_later(len(of_given) + len(of_kept), walk.longest_read, partial(made, walk.reads))
+        paid.made.extend_by(made)
         paid.proof.accessed.update(map(given.hashes.__getitem__, of_given))
         found.nodes.update(met)
         reads.looked_for.update(cached)
@@ -156,6 +158,52 @@ class ArrayWalk(PublisherWalk):
         keys = self.subscribed.keys
         self.changed += [(keys[key], walk.bytes_at(source, at, size)) for key, source, at, size in walk.changed]
         walk.forget()
+
+
+class WalkedReads:
+    """Reads of a walk in arrays (``ReadColumns``): rows of what was read, as ``SOURCES`` number it, and which node."""
+
+    __slots__ = ("charges", "given", "hashes", "keys", "publisher", "rows", "sizes")
+
+    def __init__(self, publisher: ParaId, charges: Charges, arrays: tuple[Any, Any, Any], rows: Any) -> None:
+        self.keys, self.given, kept = arrays
+        self.publisher, self.charges, self.rows = publisher, charges, rows
+        self.hashes = self.given.hashes, kept.hashes
+        self.sizes = array_engine("side_by_side").sizes_of(rows, self.given, kept)
+
+    @property
+    def largest(self) -> int:
+        return int(self.sizes.max(initial=0))
+
+    @property
+    def relay_hashes(self) -> list[bytes]:
+        """The hashes of what was read from the proof."""
+        return [self.hashes[0][number] for what, number in self.rows.tolist() if what != _CACHED]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def made(self) -> list[NodeRead]:
+        prices = self.charges.node, self.charges.value, self.charges.cached
+        made = []
+        for (what, number), size in zip(self.rows.tolist(), self.sizes.tolist(), strict=True):
+            node_hash = self.hashes[what == _CACHED][number]
+            made.append(NodeRead(self.publisher, node_hash, size, SOURCES[what], prices[what](size)))
+        return made
+
+    def totals(self) -> dict[str, ReadTotal]:
+        found = {}
+        for what in dict.fromkeys(self.rows[:, 0].tolist()):
+            sizes = self.sizes[self.rows[:, 0] == what]
+            found[SOURCES[what].value] = ReadTotal(len(sizes), int(sizes.sum()))
+        return found
+
+    def are_those_of(self, other: "WalkedReads", /) -> bool:
+        alike = self.publisher == other.publisher and self.charges is other.charges
+        return alike and self._named() == other._named()
+
+    def _named(self) -> list[tuple[int, bytes]]:
+        return [(what, self.hashes[what == _CACHED][number]) for what, number in self.rows.tolist()]
 
 
 class ArrayPlacements(Placements):
@@ -185,28 +233,13 @@ class ArrayPlacements(Placements):
 
     def moved(self) -> dict[bytes, int]:
         """Return how many places of each node came, less those that went."""
-        if len(self.columns) != 1 or self.columns[0][3]:
+        if len(self.columns) != 1:
             return super().moved()
-        ((_, hashes, placed, _),) = self.columns
+        ((_, hashes, placed, missing),) = self.columns
+        if missing or sum(map(len, placed)) < MOVED_IN_ARRAYS:
+            return super().moved()
         moves = array_engine("side_by_side").net_moves(*placed)
         return {hashes[source][number]: difference for source, number, difference in moves}
-
-
-def _reads_made(
-    para_id: ParaId,
-    charges: Charges,
-    hashes: tuple[list[bytes], list[bytes]],
-    nodes: tuple[list[bytes], list[bytes]],
-    reads: Any,
-) -> list[NodeRead]:
-    """Return reads as objects."""
-    prices = charges.node, charges.value, charges.cached
-    made = []
-    for what, number in reads.tolist():
-        table = int(what == len(SOURCES) - 1)
-        size = len(nodes[table][number])
-        made.append(NodeRead(para_id, hashes[table][number], size, SOURCES[what], prices[what](size)))
-    return made
 
 
 def _value(data: bytes, is_hash: bool) -> Value:

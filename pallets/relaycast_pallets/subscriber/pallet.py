@@ -333,7 +333,7 @@ class Subscriber:
             declared, limit = weigher.callback_weight(publisher, key), result.callback_limit
             self.system.deposit_event(CallbackBeyondLimit(publisher, key, declared, limit))
         else:
-            self.system.deposit_event(KeyBeyondBudget(publisher, key, sum(read.size for read in result.reads)))
+            self.system.deposit_event(KeyBeyondBudget(publisher, key, result.read_bytes))
 
     def _deliver(self, change: PublisherChange, now: BlockNumber) -> None:
         """Call the handler for every changed key of a publisher, then for every deleted one.

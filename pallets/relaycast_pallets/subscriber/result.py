@@ -4,9 +4,9 @@ A version 0 trie has its values inside its nodes, however long they are, so a no
 for: ``:code`` may be in a node on the way to a publisher that has not published yet. Such nodes are ``oversize``.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from typing import NamedTuple, overload
+from typing import NamedTuple, Protocol, Self, overload
 
 from msgspec import Struct, field
 
@@ -90,36 +90,89 @@ class NodeRead(NamedTuple):
     weight: Weight
 
 
-class ReadLog(Sequence[NodeRead]):
-    """The reads of a pass in their order, none longer than ``largest``; some become objects when they are asked for."""
+class ReadTotal(NamedTuple):
+    """A number of nodes and values that were read, and their bytes."""
 
-    __slots__ = ("_later", "_made", "largest")
+    nodes: int = 0
+    node_bytes: int = 0
+
+
+def totals_by_source(reads: Iterable[NodeRead]) -> dict[str, ReadTotal]:
+    """Return the totals of reads by the name of their source, in the order in which the first of each was made."""
+    nodes: dict[str, int] = {}
+    node_bytes: dict[str, int] = {}
+    for _, _, size, source, _ in reads:
+        name = source._value_
+        nodes[name] = nodes.get(name, 0) + 1
+        node_bytes[name] = node_bytes.get(name, 0) + size
+    return {source: ReadTotal(count, node_bytes[source]) for source, count in nodes.items()}
+
+
+class ReadColumns(Protocol):
+    """Reads of one publisher that were made in arrays; ``made`` returns them as objects."""
+
+    publisher: ParaId
+
+    @property
+    def largest(self) -> int:
+        """The bytes of the longest node or value."""
+
+    def __len__(self) -> int: ...
+
+    def made(self) -> list[NodeRead]: ...
+
+    def totals(self) -> dict[str, ReadTotal]:
+        """Return what ``totals_by_source`` returns."""
+
+    def are_those_of(self, other: Self, /) -> bool:
+        """Return whether the same was read, in the same order, at the same price."""
+
+
+class ReadLog(Sequence[NodeRead]):
+    """The reads of a pass in their order; those in columns become objects when they are asked for."""
+
+    __slots__ = ("_made", "parts")
 
     def __init__(self, made: list[NodeRead]) -> None:
-        self.largest = max((read.size for read in made), default=0)
-        self._made = made
-        self._later: list[tuple[int, Callable[[], list[NodeRead]]]] = []
+        self.parts: list[list[NodeRead] | ReadColumns] = [made]
+        self._made: list[NodeRead] | None = None
 
     def append(self, read: NodeRead) -> None:
         """Add a read."""
-        if self._later:
-            self._make()
-        self.largest = max(self.largest, read.size)
-        self._made.append(read)
+        last = self.parts[-1]
+        if isinstance(last, list):
+            last.append(read)
+        else:
+            self.parts.append([read])
+        self._made = None
 
-    def add_later(self, count: int, largest: int, make: Callable[[], list[NodeRead]]) -> None:
-        """Add ``count`` reads, which ``make`` returns."""
-        self.largest = max(self.largest, largest)
-        self._later.append((count, make))
+    def extend_by(self, columns: ReadColumns) -> None:
+        """Add reads in columns."""
+        self.parts.append(columns)
+        self._made = None
 
-    def _make(self) -> list[NodeRead]:
-        later, self._later = self._later, []
-        for _, make in later:
-            self._made += make()
+    @property
+    def largest(self) -> int:
+        """The bytes of the longest node or value."""
+        return max(_largest(part) for part in self.parts)
+
+    def totals(self) -> dict[str, ReadTotal]:
+        """Return what ``totals_by_source`` returns."""
+        totals: dict[str, ReadTotal] = {}
+        for part in self.parts:
+            for source, more in (totals_by_source(part) if isinstance(part, list) else part.totals()).items():
+                nodes, node_bytes = totals.get(source, ReadTotal())
+                totals[source] = ReadTotal(nodes + more.nodes, node_bytes + more.node_bytes)
+        return totals
+
+    def _all(self) -> list[NodeRead]:
+        if self._made is None:
+            parts = (part if isinstance(part, list) else part.made() for part in self.parts)
+            self._made = [read for part in parts for read in part]
         return self._made
 
     def __len__(self) -> int:
-        return len(self._made) + sum(count for count, _ in self._later)
+        return sum(map(len, self.parts))
 
     @overload
     def __getitem__(self, index: int) -> NodeRead: ...
@@ -128,18 +181,32 @@ class ReadLog(Sequence[NodeRead]):
     def __getitem__(self, index: slice) -> list[NodeRead]: ...
 
     def __getitem__(self, index: int | slice) -> NodeRead | list[NodeRead]:
-        return self._make()[index]
+        return self._all()[index]
 
     def __iter__(self) -> Iterator[NodeRead]:
-        return iter(self._make())
+        return iter(self._all())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ReadLog | list) and self._make() == list(other)
+        if not isinstance(other, ReadLog | list):
+            return False
+        if isinstance(other, ReadLog) and list(map(len, self.parts)) == list(map(len, other.parts)):
+            return all(map(_are_same, self.parts, other.parts))
+        return self._all() == list(other)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return repr(self._make())
+        return repr(self._all())
+
+
+def _largest(part: list[NodeRead] | ReadColumns) -> int:
+    return max((read.size for read in part), default=0) if isinstance(part, list) else part.largest
+
+
+def _are_same(left: list[NodeRead] | ReadColumns, right: list[NodeRead] | ReadColumns) -> bool:
+    if isinstance(left, list) or isinstance(right, list):
+        return (left if isinstance(left, list) else left.made()) == (right if isinstance(right, list) else right.made())
+    return left.are_those_of(right)
 
 
 class WalkedRange(NamedTuple):
@@ -257,14 +324,24 @@ class ProofProcessingResult(Struct):
         return sum(it.excess_bytes for it in self.oversize)
 
     @property
+    def read_totals(self) -> dict[str, ReadTotal]:
+        """What was read by the name of its source, in the order in which the first of each was read."""
+        return self.reads.totals() if isinstance(self.reads, ReadLog) else totals_by_source(self.reads)
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes of all nodes and values that were read."""
+        return sum([it.node_bytes for it in self.read_totals.values()])
+
+    @property
     def chargeable_bytes(self) -> int:
         """Bytes read, of every read as many as are charged at most: they stay within what was allowed."""
-        return sum(read.size for read in self.reads) - self.oversize_bytes
+        return self.read_bytes - self.oversize_bytes
 
     @property
     def overshoot_bytes(self) -> int:
         """By how many bytes what was read exceeds what was allowed."""
-        return max(0, sum(read.size for read in self.reads) - self.allowed.proof_size)
+        return max(0, self.read_bytes - self.allowed.proof_size)
 
     def __repr__(self) -> str:
         stopped_at = self.turn.stopped_at

@@ -18,6 +18,7 @@ Array = npt.NDArray[Any]
 
 DONE, OUT_OF_BUDGET, NOT_GIVEN, TOO_DEEP = kernel.DONE, kernel.OUT_OF_BUDGET, kernel.NOT_GIVEN, kernel.TOO_DEEP
 UNDECODABLE, FULL, SAME, ADMIT = kernel.UNDECODABLE, kernel.FULL, kernel.SAME, kernel.ADMIT
+GIVEN, KEPT = kernel.GIVEN, kernel.KEPT
 
 LEAST_ROOM = 64
 """Nodes that a table has room for from the beginning."""
@@ -106,6 +107,14 @@ def hashes_of(nodes: list[bytes]) -> list[bytes]:
     hash_strings((data, offsets[:-1], sizes, -1), len(nodes), hashes)
     together = hashes.tobytes()
     return [together[at : at + 32] for at in range(0, len(together), 32)]
+
+
+def sizes_of(reads: Array, given: NodeTable, kept: NodeTable) -> Array:
+    """Return the bytes of what was read: of nodes that are ``given``, values among them, or ``kept``."""
+    is_kept = reads[:, 0] == kernel.KEPT_NODE
+    sizes = np.empty(len(reads), np.int64)
+    sizes[is_kept], sizes[~is_kept] = kept.size[reads[is_kept, 1]], given.size[reads[~is_kept, 1]]
+    return sizes
 
 
 def net_moves(gained: Array, lost: Array) -> list[tuple[int, int, int]]:
@@ -261,14 +270,6 @@ class SideBySide:
         return reads[~is_kept, 1].tolist(), reads[is_kept, 1].tolist()
 
     @property
-    def longest_read(self) -> int:
-        """The bytes of the longest node or value that was paid for."""
-        reads = self._rows(self._reads, kernel.READS, 2)
-        is_kept = reads[:, 0] == kernel.KEPT_NODE
-        given, kept = self._given.size[reads[~is_kept, 1]], self._kept.size[reads[is_kept, 1]]
-        return max(int(given.max(initial=0)), int(kept.max(initial=0)))
-
-    @property
     def fresh(self) -> list[int]:
         """The numbers of the given nodes that were met, in order, each once."""
         numbers: list[int] = self._fresh[: int(self._state[kernel.FRESH])].tolist()
@@ -326,3 +327,51 @@ class SideBySide:
             (self.bytes_at(source, at, size), kind == kernel.EXTERNAL) for kind, _, source, at, size, _ in sides
         )
         return new, old
+
+
+PLACE_OF_NONE = np.iinfo(np.int64).max
+
+
+def first_places(placed: Array, source: int, nodes: int) -> Array:
+    """Return the place of each of so many nodes of a ``source``: ``place >> 7`` is its first key, the rest its depth.
+
+    Of several the first counts, ``PLACE_OF_NONE`` is that of a node without.
+    """
+    places = np.full(nodes, PLACE_OF_NONE)
+    mine = placed[placed[:, 2] == source]
+    np.minimum.at(places, mine[:, 3], mine[:, 0] << 7 | mine[:, 1])
+    return places
+
+
+def bytes_aside(keys: KeyColumn, given: NodeTable, places: Array, numbers: Array) -> int:
+    """Return the bytes of references to children that no key leads to, in ``given`` nodes at ``places``."""
+    apart = np.stack((places >> 7, places & 127), 1).reshape(-1)
+    nodes = given.data, given.at, given.size
+    plans = np.zeros(PLAN, np.int64)
+    return int(kernel.reference_bytes_aside(keys.data, keys.shared, *nodes, apart, numbers.copy(), plans))
+
+
+def paths_through(keys: KeyColumn, given: NodeTable, root: bytes) -> list[tuple[bytes, int, int]] | None:
+    """Return the nodes with a hash on the paths of all keys, and the external values at their ends.
+
+    Each comes with its depth in nibbles and its first key, in the order of these keys. ``None`` where the given nodes
+    do not reach.
+    """
+    walk = SideBySide(keys, given, NodeTable(), np.zeros((3, 1, 2), np.uint64), most_above=1 << 30)
+    count = len(keys.shared)
+    walk.begin(0, count, root, None, (0, 0))
+    rows, changed, status = [], [], FULL
+    while status == FULL:
+        status = walk.go_on(asks=False)
+        rows.append(walk.placed[0][:, [0, 1, 3]])
+        changed += walk.changed
+        walk.forget()
+    if status != DONE:
+        return None
+    values = np.array(changed, np.int64).reshape(-1, kernel.CHANGE)
+    numbers = np.minimum(np.searchsorted(given.at[: len(given)], values[:, 2]), len(given) - 1)
+    is_apart = (given.at[numbers] == values[:, 2]) & (values[:, 1] == kernel.GIVEN) & (values[:, 3] > 0)
+    ends = np.stack((values[:, 0], np.full(len(values), kernel.PATH), numbers), 1)[is_apart]
+    found = np.concatenate((*rows, ends))
+    ordered = found[np.lexsort((found[:, 1], found[:, 0]))].tolist()
+    return [(given.hashes[number], depth, first) for first, depth, number in ordered]

@@ -150,6 +150,42 @@ def share_nibbles(keys: Bytes, shared: Bytes) -> None:
         shared[key] = both
 
 
+@face
+def reference_bytes_aside(
+    keys: Bytes,
+    shared: Bytes,
+    data: Bytes,
+    node_at: Int64s,
+    sizes: Int32s,
+    places: Int64s,
+    numbers: Int64s,
+    plans: Int64s,
+) -> int:
+    """Return the bytes of the references, in these nodes, to children that no key leads to.
+
+    ``places`` are the first key and the depth of each node. Before a reference is one byte for its length. ``plans``
+    has one row.
+    """
+    aside = int64(0)
+    for i in range(len(numbers)):
+        node = numbers[i]
+        if not plan_node(data, node_at[node], int64(sizes[node]), plans, 0) or plans[KIND] != BRANCH:
+            continue
+        first, depth = places[2 * i], places[2 * i + 1]
+        end = depth + plans[COUNT]
+        wanted = int64(0)
+        key = first
+        while end < PATH and key < len(shared) and (key == first or int64(shared[key]) >= depth):
+            if partial_fits(data, plans, 0, keys, KEY * key, KEY, depth):
+                wanted |= int64(1) << nibble(keys, KEY * key, end)
+            key += 1
+        for way in range(MOST_CHILDREN):
+            _, size = child_place(data, plans, 0, way)
+            if size >= 0 and not wanted >> way & 1:
+                aside += size + 1
+    return aside
+
+
 @inlined
 def _equal(walk: Walk, left: int, left_at: int, right: int, right_at: int, size: int) -> bool:
     return _same_bytes(walk.data[left], left_at, walk.data[right], right_at, size)
