@@ -16,7 +16,7 @@ from exercise.proofs import encoded_proofs, proofs_are_verified
 from exercise.states import a_state_passes_blocks, blocks_are_witnessed
 from exercise.strings import blocks_are_hashed, bytes_are_copied, long_lengths, strings_are_gathered
 from exercise.tries import ROW_WIDTHS, a_forest_grows, a_trie_changes, rows_change, whole_tries
-from exercise.walks import nodes_come_and_go, two_tries_are_walked
+from exercise.walks import nodes_come_and_go, paths_are_followed, two_tries_are_walked
 from relaycast_trie import ArrayTrie, MemoryDB, StateVersion, TrieDBMut, kernels
 from relaycast_trie.array.array_proofs import decode_proofs, trace_paths, verify_columns, verify_many
 from relaycast_trie.array.forest import ArrayForest
@@ -58,6 +58,7 @@ def run(rounds: int) -> None:
         bytes_are_copied(draw)
         blocks_are_hashed(draw)
         two_tries_are_walked(draw)
+        paths_are_followed(draw)
         nodes_come_and_go(draw)
         rows_change(draw, StateVersion(seed % 2), *ROW_WIDTHS[seed % len(ROW_WIDTHS)])
         if seed % 4 == 0:

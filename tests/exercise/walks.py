@@ -1,11 +1,24 @@
 """Two tries walked side by side, and what a naive reader finds in them."""
 
+from operator import itemgetter
+
+import numpy as np
+
 from exercise.drawing import Exercise
 from relaycast_trie import StateVersion
 from relaycast_trie.array import side_by_side
-from relaycast_trie.array.side_by_side import KeyColumn, NodeTable, SideBySide, hashes_of, price_lists
+from relaycast_trie.array.side_by_side import (
+    KeyColumn,
+    NodeTable,
+    SideBySide,
+    bytes_aside,
+    hashes_of,
+    paths_through,
+    price_lists,
+)
 from relaycast_trie.hasher import HASH_LENGTH, blake2_256
 from relaycast_trie.nibbles import to_nibbles
+from relaycast_trie.node import Branch, Empty, HashedValue
 from relaycast_trie.paths import descend
 from relaycast_trie.plain.build import build_database
 
@@ -69,6 +82,33 @@ def same(walk: SideBySide) -> bool:
     """Answer whether a value and the hash of one are the same."""
     (new, is_hash), (old, was_hash) = walk.values
     return (new if is_hash else blake2_256(new)) == (old if was_hash else blake2_256(old))
+
+
+def paths_are_followed(draw: Exercise) -> None:
+    """Find the nodes and values on the paths of keys, and the children that none leads to, as a naive reader does."""
+    keys, _, entries = drawn_tries(draw)
+    root, nodes = nodes_of(entries, StateVersion(draw.random.randrange(2)))
+    column, table, paths = KeyColumn(keys), NodeTable(nodes.keys(), nodes.values()), list(map(to_nibbles, keys))
+    found, places, aside = [], [], 0
+    for name, _, node, depth, low, _, first, value in descend(paths, root, nodes):
+        if len(name) == HASH_LENGTH:
+            found.append((low, depth, name))
+            places.append((low << 7 | depth, table.hashes.index(name)))
+            way = paths[low][:depth] + (b"" if isinstance(node, Empty) else node.partial)
+            for nibble, child in enumerate(node.children) if isinstance(node, Branch) else ():
+                if child is not None and not any(path.startswith(way + bytes([nibble])) for path in paths):
+                    aside += 1 + len(child)
+        if isinstance(value, HashedValue):
+            found.append((first, 2 * HASH_LENGTH, value.hash))
+    assert paths_through(column, table, root) == [
+        (name, depth, low) for low, depth, name in sorted(found, key=itemgetter(0, 1))
+    ]
+    at, numbers = np.array(places, np.int64).reshape(-1, 2).T
+    assert bytes_aside(column, table, at, numbers) == aside
+    missing = draw.random.choice(sorted(nodes))
+    others = [it for it in nodes if it != missing]
+    reached = paths_through(column, NodeTable(others, [nodes[it] for it in others]), root)
+    assert (reached is None) == any(name == missing for _, _, name in found)
 
 
 def nodes_come_and_go(draw: Exercise) -> None:

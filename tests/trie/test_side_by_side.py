@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exercise.drawing import Exercise
-from exercise.walks import nodes_come_and_go, two_tries_are_walked
+from exercise.walks import nodes_come_and_go, paths_are_followed, two_tries_are_walked
 from relaycast_trie.array.side_by_side import KeyColumn
 from relaycast_trie.kernels import side_by_side
 from searches import examples
@@ -16,6 +16,7 @@ KERNELS = (
     side_by_side.enter_nodes,
     side_by_side.mark_nodes,
     side_by_side.share_nibbles,
+    side_by_side.reference_bytes_aside,
 )
 """What the tests here show."""
 
@@ -24,6 +25,12 @@ KERNELS = (
 def test_a_walk_finds_what_a_naive_reader_finds() -> None:
     for seed in range(examples(200)):
         two_tries_are_walked(Exercise(seed))
+
+
+@twin_of("side_by_side.reference_bytes_aside")
+def test_paths_lead_through_the_nodes_that_a_naive_reader_finds() -> None:
+    for seed in range(examples(200)):
+        paths_are_followed(Exercise(seed))
 
 
 @twin_of("side_by_side.enter_nodes", "side_by_side.mark_nodes")
