@@ -12,7 +12,7 @@ import pytest
 
 from command_line import Command, Refused, Written
 from relaycast.cli.command import build_app
-from relaycast.cli.verbs import QUESTIONS, VERBS
+from relaycast.cli.verbs import QUESTIONS, VERBS, WORDS
 
 SUBVERBS = {
     "trie": ["root", "show"],
@@ -54,6 +54,19 @@ def test_every_verb_has_a_line_and_a_help_page(verb: str, relaycast: Command) ->
     ended = relaycast(verb, "--help")
     assert ended.code == 0
     assert f"relaycast {verb}" in ended.out
+
+
+def test_help_before_a_verb_is_the_help_of_it(relaycast: Command) -> None:
+    assert relaycast("help", "proof", "verify").out == relaycast("proof", "verify", "--help").out
+    assert relaycast("help").out == relaycast("--help").out
+
+
+def test_words_that_people_type_lead_to_verbs_that_there_are(refused: Refused) -> None:
+    for word, lead in WORDS.items():
+        assert word not in VERBS
+        named = set(re.findall(r"[a-z-]+", lead))
+        assert named & {*VERBS, "--version"}, lead
+        assert f"got '{word}', expected a verb: {lead} (see" in refused(word)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 __all__ = [
     "BLAKE2B_256",
     "BLAKE3_256",

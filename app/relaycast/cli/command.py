@@ -23,7 +23,7 @@ from cyclopts import (
 
 from relaycast import __version__
 from relaycast.cli.exit_code import ExitCode
-from relaycast.cli.verbs import QUESTIONS, overview
+from relaycast.cli.verbs import QUESTIONS, VERBS, WORDS, overview
 from relaycast.inputs import STDIN
 from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.terminal import hushed
@@ -31,6 +31,8 @@ from relaycast_trie.exceptions import RelaycastError
 from relaycast_trie.extras import extra_of, install_command
 
 KINDS: dict[object, str] = {int: "a whole number", float: "a number"}
+
+HELP = "help"
 
 QUIET = ("-q", "--quiet")
 """What every verb takes: nothing is printed but errors."""
@@ -43,12 +45,15 @@ Exit codes: 0 fine, 1 a check failed, 2 bad input, 3 an invariant was violated, 
 """
 
 
+OF_A_VERB = "Exit codes, and what every verb takes: relaycast --help"
+
+
 def build_app(*, called: str = "") -> App:
     """Return the command with all its verbs; the one that is ``called`` tells of itself more than its line."""
     app = App(
         name="relaycast",
         help="See what Polkadot's pub-sub (RFC-0160) costs before you build it: exact tries, state proofs, pruned PoV.",
-        help_epilogue=EPILOGUE,
+        help_epilogue=OF_A_VERB if called in VERBS else EPILOGUE,
         version=f"relaycast {__version__}",
         default_parameter=Parameter(negative=()),
         suppress_keyboard_interrupt=False,
@@ -70,7 +75,9 @@ def execute(arguments: Sequence[str]) -> ExitCode:
             print(overview(), flush=True)
             return ExitCode.FINE
         with nullcontext() if len(spoken) == len(arguments) else hushed():
-            result = build_app(called=next(iter(spoken), ""))(tokens, exit_on_error=False, print_error=False)
+            if tokens and tokens[0] == HELP:  # as git, cargo and npm have it
+                tokens = [*tokens[1:], "--help"]
+            result = build_app(called=next(iter(tokens), ""))(tokens, exit_on_error=False, print_error=False)
             sys.stdout.flush()
     except BrokenPipeError:
         _drop_stdout()
@@ -141,6 +148,8 @@ def _slip(error: CycloptsError) -> str:
         case UnknownCommandError():
             token = next(iter(error.unused_tokens or ()), "")
             known = [name for name in error.app or () if name.startswith("-") == token.startswith("-")]
+            if not error.command_chain and token in WORDS:
+                return f"got {shown(token)}, expected a verb: {WORDS[token]}"
             kind = "a flag" if token.startswith("-") else "a verb"
             return f"got {shown(token)}, expected {kind}, {nearest(token, known)}"
         case UnusedCliTokensError():

@@ -3,19 +3,28 @@
 import os
 from typing import Annotated, Literal
 
-from cyclopts import Parameter, validators
+from cyclopts import Group, Parameter, validators
 
 from relaycast.refusal import BadInput
 
+SCENARIO, OUTPUT, RUNNING, SPARK = (
+    Group(name, sort_key=number) for number, name in enumerate(("Scenario", "Output", "How it runs", "Spark"), start=1)
+)
+"""Where options stand on a help page; those of one verb alone stand before them."""
+
 File = Annotated[str, Parameter(help="a file, or - for standard input")]
-Json = Annotated[bool, Parameter(name="--json", help="print JSON, for programs")]
-Verbose = Annotated[bool, Parameter(name=["--verbose", "-v"], help="print more: what figures are made of")]
+Json = Annotated[bool, Parameter(name="--json", group=OUTPUT, help="print JSON, for programs")]
+Verbose = Annotated[
+    bool, Parameter(name=["--verbose", "-v"], group=OUTPUT, help="print more: what figures are made of")
+]
 AllowOversize = Annotated[
-    bool, Parameter(name="--allow-oversize", help="exit code 0 although blocks do not fit into a PoV")
+    bool, Parameter(name="--allow-oversize", group=OUTPUT, help="exit code 0 although blocks do not fit into a PoV")
 ]
 AllowStarved = Annotated[
     bool,
-    Parameter(name="--allow-starved", help="exit code 0 although readers did not receive what they subscribe to"),
+    Parameter(
+        name="--allow-starved", group=OUTPUT, help="exit code 0 although readers did not receive what they subscribe to"
+    ),
 ]
 Root = Annotated[str, Parameter(name="--root", help="the trie's root, 0x and 64 hex digits")]
 Keys = Annotated[list[str], Parameter(name="--key", help="a key, 0x and hex digits; may be given several times")]
@@ -32,6 +41,7 @@ TrieEngine = Annotated[
     Literal["auto", "plain", "array"],
     Parameter(
         name="--trie-engine",
+        group=RUNNING,
         help="engine for tries: plain Python, compiled arrays, or auto, which begins plain and moves to arrays once "
         "that saves more time than it takes. The results are the same, to the byte",
     ),
@@ -45,7 +55,9 @@ HasherName = Annotated[
 Workers = Annotated[
     int | None,
     Parameter(
-        name="--workers", help="processes of this machine that work side by side, one for each core unless given"
+        name="--workers",
+        group=RUNNING,
+        help="processes of this machine that work side by side, one for each core unless given",
     ),
 ]
 MOST_WORKERS = 1_024

@@ -49,6 +49,29 @@ QUESTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 }
 """Where each verb stands, and its line on the help page; its module is loaded when it is called."""
 
+WORDS: Mapping[str, str] = {
+    "cheapest": "compare, which runs the same publications under two designs",
+    "chart": "bench, whose experiments draw one each, or run, whose report has them",
+    "cost": "run, which measures it, or predict, which estimates it at once",
+    "costs": "run, which measures them, or predict, which estimates them at once",
+    "decode": "scale decode or xcm decode for bytes, proof show for a proof",
+    "estimate": "predict",
+    "example": "demo, or list for all presets",
+    "examples": "list, which names the presets",
+    "experiment": "bench, such as bench E4",
+    "experiments": "bench, such as bench E4",
+    "init": "new, which writes a scenario file",
+    "node": "serve",
+    "presets": "list",
+    "report": "run, which writes report.html, or compare",
+    "simulate": "run",
+    "start": "demo, or serve for a node",
+    "verify": "proof verify for one proof, verify-proofs for a table of them",
+    "version": "none; it is relaycast --version",
+    "webhook": "subscribe",
+}
+"""Words that people type, and the verbs that they look for."""
+
 VERBS: Mapping[str, tuple[str, str]] = {name: verb for verbs in QUESTIONS.values() for name, verb in verbs.items()}
 
 
@@ -59,6 +82,6 @@ def overview() -> str:
         [
             "relaycast shows what publish-subscribe over Polkadot's relay chain (RFC-0160) costs.",
             *(f"  {question:{width}}  {', '.join(verbs)}" for question, verbs in QUESTIONS.items()),
-            "First: relaycast demo. Every verb: relaycast --help. One verb, with an example: relaycast VERB --help.",
+            "First: relaycast demo. Every verb: relaycast help. One verb, with an example: relaycast help VERB.",
         ]
     )

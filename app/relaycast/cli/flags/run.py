@@ -8,20 +8,36 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from msgspec.structs import replace
 
-from relaycast.cli.options import AllowOversize, AllowStarved, Json, TrieEngine, Verbose
+from relaycast.cli.options import (
+    OUTPUT,
+    RUNNING,
+    SCENARIO,
+    AllowOversize,
+    AllowStarved,
+    Json,
+    TrieEngine,
+    Verbose,
+)
 from relaycast.refusal import BadInput
 from relaycast.scenario.scenario import MAX_BLOCKS, MAX_SEED, Scenario
 
-Blocks = Annotated[int | None, Parameter(name="--blocks", help="relay blocks, instead of the scenario's")]
-Seed = Annotated[int | None, Parameter(name="--seed", help="seed, instead of the scenario's")]
+Blocks = Annotated[
+    int | None, Parameter(name="--blocks", group=SCENARIO, help="relay blocks, instead of the scenario's")
+]
+Seed = Annotated[int | None, Parameter(name="--seed", group=SCENARIO, help="seed, instead of the scenario's")]
 GenesisFile = Annotated[
     str | None,
-    Parameter(name="--genesis", help="a raw chain spec, keys and values, or a witness, to start the relay chain from"),
+    Parameter(
+        name="--genesis",
+        group=SCENARIO,
+        help="a raw chain spec, keys and values, or a witness, to start the relay chain from",
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
     Parameter(
         name="--set",
+        group=SCENARIO,
         help="PATH=VALUE, one setting of the scenario, such as parachains.3000.subscribe.2000.keys=10; "
         "may be given several times",
     ),
@@ -29,14 +45,17 @@ Settings = Annotated[
 PolicyOverrides = Annotated[
     list[str] | None,
     Parameter(
-        name="--policy", help="KIND=NAME, such as cache=none (compare --help lists all); may be given several times"
+        name="--policy",
+        group=SCENARIO,
+        help="KIND=NAME, such as cache=none (compare --help lists all); may be given several times",
     ),
 ]
-Out = Annotated[Path, Parameter(name="--out", help="folder for the files, one folder in it for each run")]
+Out = Annotated[Path, Parameter(name="--out", group=OUTPUT, help="folder for the files, one folder in it for each run")]
 PerKey = Annotated[
     bool | None,
     Parameter(
         name="--per-key",
+        group=OUTPUT,
         negative="--no-per-key",
         help="write keys.parquet, what each key took of each block; written by default up to 200,000 rows",
     ),
@@ -45,6 +64,7 @@ Workers = Annotated[
     int | None,
     Parameter(
         name="--workers",
+        group=RUNNING,
         help="processes of this machine that build readers' blocks side by side, 1 by default; Spark chooses by itself",
     ),
 ]
@@ -69,7 +89,7 @@ class ScenarioFlags(TraceFlags):
     policy: PolicyOverrides = None
     state_version: Annotated[
         Literal[0, 1] | None,
-        Parameter(name="--state-version", help="1 migrates a genesis of version 0 before block 1"),
+        Parameter(name="--state-version", group=SCENARIO, help="1 migrates a genesis of version 0 before block 1"),
     ] = None
 
 
@@ -85,7 +105,7 @@ class RunFlags(ScenarioFlags):
     workers: Workers = None
     allow_oversize: AllowOversize = False
     allow_starved: AllowStarved = False
-    open: Annotated[bool, Parameter(name="--open", help="show the report in a browser")] = False
+    open: Annotated[bool, Parameter(name="--open", group=OUTPUT, help="show the report in a browser")] = False
 
 
 NO_FLAGS = RunFlags()

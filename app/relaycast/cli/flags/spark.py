@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from relaycast.cli.exit_code import ExitCode, Terminated
 from relaycast.cli.flags.run import RunFlags
-from relaycast.cli.options import Workers, checked_workers
+from relaycast.cli.options import RUNNING, SPARK, Workers, checked_workers
 from relaycast.refusal import BadInput, shown
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
 
@@ -22,15 +22,21 @@ if TYPE_CHECKING:
     from relaycast_ledger.table_places import TablePlace
     from relaycast_spark.session import SessionSettings, Spark
 
-RunEngine = Annotated[Literal["local", "spark"], Parameter(name="--engine", help="this process, or Spark")]
-Master = Annotated[str | None, Parameter(name="--master", help="where Spark runs: local[4], spark://host:7077, ...")]
+RunEngine = Annotated[
+    Literal["local", "spark"], Parameter(name="--engine", group=RUNNING, help="this process, or Spark")
+]
+Master = Annotated[
+    str | None, Parameter(name="--master", group=SPARK, help="where Spark runs: local[4], spark://host:7077, ...")
+]
 Conf = Annotated[
     list[str] | None,
     Parameter(
-        name="--conf", help="NAME=VALUE, a setting of Spark's, as spark-submit takes it; may be given several times"
+        name="--conf",
+        group=SPARK,
+        help="NAME=VALUE, a setting of Spark's, as spark-submit takes it; may be given several times",
     ),
 ]
-Ui = Annotated[bool, Parameter(name="--spark-ui", help="let Spark serve its web pages meanwhile")]
+Ui = Annotated[bool, Parameter(name="--spark-ui", group=SPARK, help="let Spark serve its web pages meanwhile")]
 
 RowsAFile = Annotated[
     int | None, Parameter(name="--rows-per-file", help="rows that a Parquet file of the table has at most")
@@ -48,18 +54,21 @@ class SparkFlags:
         bool | None,
         Parameter(
             name="--resume",
+            group=SPARK,
             negative="--no-resume",
             help="run by segments: continue where an interrupted run ended, or start over",
         ),
     ] = None
     segment_blocks: Annotated[
-        int | None, Parameter(name="--segment-blocks", help="blocks that a worker replays at a time")
+        int | None, Parameter(name="--segment-blocks", group=SPARK, help="blocks that a worker replays at a time")
     ] = None
     keep_proofs: Annotated[
-        bool, Parameter(name="--keep-proofs", help="keep every proof, in replayed.parquet beside the report")
+        bool,
+        Parameter(name="--keep-proofs", group=SPARK, help="keep every proof, in replayed.parquet beside the report"),
     ] = False
     fail_fast: Annotated[
-        bool, Parameter(name="--fail-fast", help="give up at the first block that fails, not after all others")
+        bool,
+        Parameter(name="--fail-fast", group=SPARK, help="give up at the first block that fails, not after all others"),
     ] = False
 
 
@@ -112,7 +121,9 @@ class BulkFlags:
 
     engine: Annotated[
         Literal["local", "spark"] | None,
-        Parameter(name="--engine", help="processes of this machine, or Spark: Spark where it is installed"),
+        Parameter(
+            name="--engine", group=RUNNING, help="processes of this machine, or Spark: Spark where it is installed"
+        ),
     ] = None
     workers: Workers = None
     master: Master = None
