@@ -18,6 +18,7 @@ QUESTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Does my budget hold?": {
         "budget": ("relaycast.cli.budget:budget", "Find the smallest budget that delivers everything."),
+        "rank": ("relaycast.cli.rank:rank", "Try every policy, and say which is cheapest for each reader."),
         "compare": ("relaycast.cli.compare:compare", "Run the same publications under two designs, side by side."),
         "attack": ("relaycast.cli.attack:app", "Measure what spam, crafted keys and lying collators cost."),
         "pov": ("relaycast.cli.pov:app", "Keep proof sizes under version control; take a real block apart."),
@@ -50,7 +51,8 @@ QUESTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
 """Where each verb stands, and its line on the help page; its module is loaded when it is called."""
 
 WORDS: Mapping[str, str] = {
-    "cheapest": "compare, which runs the same publications under two designs",
+    "best": "rank, which tries every policy",
+    "cheapest": "rank, which tries every policy",
     "chart": "bench, whose experiments draw one each, or run, whose report has them",
     "cost": "run, which measures it, or predict, which estimates it at once",
     "costs": "run, which measures them, or predict, which estimates them at once",
