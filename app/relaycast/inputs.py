@@ -1,4 +1,4 @@
-"""Files that a user hands to a command: key-value pairs, proofs, keys, hexadecimal.
+"""Files that a user hands to a command: proofs, keys, hexadecimal.
 
 Law: nothing is guessed. What is not exactly what a verb reads raises ``BadInput`` with the place inside the file.
 """
@@ -152,27 +152,6 @@ def parse_keys(texts: list[str]) -> list[bytes]:
 def parse_root(text: str) -> bytes:
     """Return the root that ``--root`` gives."""
     return parse_hex(text, "--root", size=32)
-
-
-def read_pairs(file: str) -> dict[bytes, bytes]:
-    """Return keys with their values from JSON ``[["0xkey", "0xvalue"], ...]``; a repeated key is refused."""
-    place = place_of(file)
-    content = read_json(file)
-    if not isinstance(content, list):
-        raise BadInput(place, shown(content), 'a list of ["0xkey", "0xvalue"] pairs')
-    pairs: dict[bytes, bytes] = {}
-    first_at: dict[bytes, int] = {}
-    for index, pair in enumerate(content):
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise BadInput(f"{place} at [{index}]", shown(pair), 'a ["0xkey", "0xvalue"] pair')
-        key = parse_hex(pair[0], f"{place} at [{index}][0]")
-        if key in pairs:
-            raise BadInput(
-                f"{place} at [{index}]", f"the key {shown(pair[0])} of [{first_at[key]}] again", "every key once"
-            )
-        pairs[key] = parse_hex(pair[1], f"{place} at [{index}][1]")
-        first_at[key] = index
-    return pairs
 
 
 def read_proof_nodes(file: str) -> list[bytes]:

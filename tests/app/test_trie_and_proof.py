@@ -7,9 +7,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from command_line import Command, Refused, Written
+from relaycast.genesis import state_export
 from relaycast_trie import ChildInfo, StateVersion, StorageProof, blake2_256, build_database
 from relaycast_trie.node_codec import encode_branch, encode_leaf
 
@@ -224,10 +227,31 @@ def test_shared_nodes_do_not_multiply(relaycast: Command, file: Written) -> None
     assert len(picture["nodes"]) == 1 + 12 * 16
 
 
+@pytest.mark.parametrize("form", ["csv", "csv with a mark", "parquet", "parquet in hex", "an object"])
+def test_pairs_come_in_the_files_that_people_have(
+    form: str, relaycast: Command, file: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = ["key,value", *(f"{key},{value}" for key, value in PAIRS)]
+    columns = list(zip(*PAIRS, strict=True))
+    match form:
+        case "csv" | "csv with a mark":
+            Path("pairs").write_text("\r\n".join(lines), "utf-8-sig" if "mark" in form else "utf-8", newline="")
+        case "parquet" | "parquet in hex":
+            cells = columns if "hex" in form else [[bytes.fromhex(it[2:]) for it in column] for column in columns]
+            pq.write_table(pa.table(dict(zip(("key", "value"), cells, strict=True))), "pairs")
+        case _:
+            Path("pairs").write_text(json.dumps(dict(PAIRS)))
+    assert relaycast("trie", "root", "pairs").out == relaycast("trie", "root", file(PAIRS)).out
+
+
 def test_a_trie_is_shown_to_its_end_or_its_limit(relaycast: Command, file: Written) -> None:
     assert "... and 4 more" in relaycast("trie", "show", "--limit", "2", file(PAIRS)).out
     assert "more" not in relaycast("trie", "show", file(PAIRS)).out
     assert relaycast("trie", "show", "--json", file([])).json["roots"] == [EMPTY_ROOT]
+
+
+COLUMNS = "key and value, and child where there are children"
 
 
 @pytest.mark.parametrize(
@@ -235,23 +259,33 @@ def test_a_trie_is_shown_to_its_end_or_its_limit(relaycast: Command, file: Writt
     [
         ("nope", "input.json line 1 column 1: got 'nope', expected JSON: expecting value"),
         ("", "input.json line 1 column 1: got the end of the text, expected JSON: expecting value"),
-        ("{}", 'input.json: got an object of 0 members, expected a list of ["0xkey", "0xvalue"] pairs'),
+        ("3", f"input.json: got 3, expected {state_export.EXPECTED}"),
         ('[["0x01"]]', 'input.json at [0]: got a list of 1 item, expected a ["0xkey", "0xvalue"] pair'),
         (
             '[["0x01", "0x02"], ["0xabc", "0x"]]',
-            "input.json at [1][0]: got '0xabc' with an odd number of digits, "
+            "input.json at [1] (key): got '0xabc' with an odd number of digits, "
             "expected 0x and an even number of hex digits",
         ),
-        ('[["01", "0x"]]', "input.json at [0][0]: got '01', expected 0x and an even number of hex digits"),
-        ('[["0x01", 7]]', "input.json at [0][1]: got 7, expected 0x and an even number of hex digits"),
-        ('[["0xa  b", "0x"]]', "input.json at [0][0]: got '0xa  b', expected 0x and an even number of hex digits"),
-        (
-            '[["0xab", "0x"], ["0xAB", "0x01"]]',
-            "input.json at [1]: got the key '0xAB' of [0] again, expected every key once",
-        ),
+        ('[["01", "0x"]]', "input.json at [0] (key): got '01', expected 0x and an even number of hex digits"),
+        ('[["0x01", 7]]', "input.json at [0] (value): got 7, expected 0x and an even number of hex digits"),
+        ('[["0xa  b", "0x"]]', "input.json at [0] (key): got '0xa  b', expected 0x and an even number of hex digits"),
+        ('[["0xab", "0x"], ["0xAB", "0x01"]]', "input.json at [1]: got the key '0xab' again, expected every key once"),
         ("[" * 200_000, "input.json: got values nested too deeply, expected JSON at most a few hundred levels deep"),
+        ("key,values\n0x01,0x\n", f"input.json: got the columns key, values, expected {COLUMNS}"),
+        ("key,value,key\n0x01,0x,0x\n", f"input.json: got the columns key, value, key, expected {COLUMNS}"),
+        ("key,value\n0x01\n", "input.json line 2: got 1 cell, expected 2 cells"),
+        (
+            "key,value\n0x01,0x\n0x02,5\n",
+            "input.json line 3 (value): got '5', expected 0x and an even number of hex digits",
+        ),
+        ("key,value\n0x01,0x\n0x01,0x05\n", "input.json line 3: got the key '0x01' again, expected every key once"),
+        ('key,value\n"0x01,0x\n', "input.json line 2: got text that is not CSV (unexpected end of data), expected CSV"),
+        (
+            "key,value,child\n0x01,0x,0x02\n",
+            "input.json line 2: got an entry of a child trie, expected pairs of one trie: no column child, or nothing "
+            "in it",
+        ),
     ],
-    ids=["no json", "empty", "an object", "no pair", "odd hex", "no 0x", "a number", "spaces", "a key twice", "deep"],
 )
 def test_pairs_that_are_none_are_refused(refused: Refused, file: Written, content: Any, line: str) -> None:
     assert refused("trie", "root", file(content)) == " ".join(line.split())

@@ -69,8 +69,8 @@ def state(file: File, /, *, state_version: OwnVersion = None, root: KnownRoot = 
     """Read keys and values of a state, gzipped or not, and print what they hold and their state root.
 
     FILE is JSON: [["0xkey", "0xvalue"], ...] or {"0xkey": "0xvalue"}, the answer of state_getPairs, or both kinds of
-    tries as {"top": .., "childrenDefault": {"0xname": ..}}. Or Parquet with the columns key and value, as bytes or hex,
-    and child (the child trie's name) where there are children. `relaycast run --genesis FILE` starts from it.
+    tries as {"top": .., "childrenDefault": {"0xname": ..}}. Or CSV or Parquet with the columns key and value, as hex or
+    bytes, and child (the child trie's name) where there are children. `relaycast run --genesis FILE` starts from it.
 
     Example: relaycast import state pairs.parquet --root 0x..
     """

@@ -9,13 +9,13 @@ from cyclopts import App, Parameter
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import AlwaysJson, Compact, File, Json, Keys, Limit, ProofFile, Root, Version
+from relaycast.genesis.state_export import read_pairs
 from relaycast.inputs import (
     compact_proof,
     is_compact,
     parse_keys,
     parse_root,
     place_of,
-    read_pairs,
     read_proof_nodes,
 )
 from relaycast.out_file import write_text

@@ -6,7 +6,7 @@ from cyclopts import App
 
 from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.options import EngineName, File, HasherName, Json, Limit, Version
-from relaycast.inputs import read_pairs
+from relaycast.genesis.state_export import read_pairs
 from relaycast.refusal import BadInput
 
 app = App(name="trie", help="Compute the root of key-value pairs, and draw the trie that they make.")
@@ -22,7 +22,9 @@ def root(
     hasher: HasherName = "blake2b-256",
     json: Json = False,
 ) -> ExitCode:
-    """Print the 0x root of the trie that holds the pairs of FILE: JSON [["0xkey", "0xvalue"], ...].
+    """Print the 0x root of the trie that holds the pairs of FILE.
+
+    Pairs are JSON [["0xkey", "0xvalue"], ...], CSV whose first line is key,value, or Parquet with these columns.
 
     Another hasher gives another root: nodes have the same bytes but for the hashes in them, and keep their sizes.
 

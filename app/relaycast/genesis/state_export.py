@@ -1,22 +1,26 @@
-"""States as people have them: raw chain specs, exports of keys and values in JSON or Parquet, and witnesses.
+"""States as people have them: raw chain specs, exports of keys and values in JSON, CSV or Parquet, and witnesses.
 
 Law: keys and values are taken as they stand, each key once. A child trie whose root stands in the top trie as well must
 have that root. What is none of these raises ``BadInput`` with its place.
 """
 
-from collections.abc import Iterable, Iterator
+import codecs
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from relaycast.genesis.chain_spec import ChainSpec, spec_of, without_child_roots
 from relaycast.genesis.witness_file import is_witness, witness_of
 from relaycast.inputs import STDIN, parse_hex, parse_json, place_of, read_bytes
-from relaycast.refusal import BadInput, shown
+from relaycast.refusal import BadInput, plain, shown
+from relaycast.terminal import counted
 from relaycast_trie import CHILD_STORAGE_PREFIX, StateVersion
 
 EXPECTED = (
     'pairs [["0xkey", "0xvalue"], ...] or {"0xkey": "0xvalue"}, {"top": .., "childrenDefault": {"0xname": ..}}, '
-    "the answer of state_getPairs, a raw chain spec, or Parquet"
+    "the answer of state_getPairs, a raw chain spec, CSV or Parquet"
 )
 PARQUET_MAGIC = b"PAR1"
 COLUMNS = ("key", "value")
@@ -36,8 +40,9 @@ def read_state(file: str) -> ChainSpec:
 
 def state_of(data: bytes, place: str, name: str = "state") -> ChainSpec:
     """Return the state that ``data`` is; ``place`` is where it comes from."""
-    if data.startswith(PARQUET_MAGIC):
-        return _collected(name, place, _parquet_rows(data, place))
+    table = _table_rows(data, place)
+    if table is not None:
+        return _collected(name, place, table)
     content = parse_json(data, place)
     if isinstance(content, dict) and isinstance(content.get("error"), dict):
         raise BadInput(f"{place} at .error", shown(content["error"].get("message")), "an answer with a result")
@@ -48,6 +53,22 @@ def state_of(data: bytes, place: str, name: str = "state") -> ChainSpec:
     if isinstance(content, dict) and "genesis" in content:
         return spec_of(content, place)
     return _collected(name, place, _json_rows(content, place))
+
+
+def read_pairs(file: str) -> dict[bytes, bytes]:
+    """Return keys with their values from JSON, CSV or Parquet; a repeated key is refused."""
+    place = place_of(file)
+    data = read_bytes(file)
+    table = _table_rows(data, place)
+    pairs: dict[bytes, bytes] = {}
+    for here, child, key, value in _pairs(parse_json(data, place), place, None) if table is None else table:
+        if child is not None:
+            raise BadInput(here, "an entry of a child trie", "pairs of one trie: no column child, or nothing in it")
+        entry = _bytes(key, f"{here} (key)")
+        if entry in pairs:
+            raise BadInput(here, f"the key {shown(f'0x{entry.hex()}')} again", "every key once")
+        pairs[entry] = _bytes(value, f"{here} (value)")
+    return pairs
 
 
 def _collected(name: str, place: str, rows: Iterable[Row]) -> ChainSpec:
@@ -97,13 +118,43 @@ def _pairs(content: Any, place: str, child: str | None) -> Iterator[Row]:
         yield f"{place} at [{index}]", child, *pair
 
 
+def _table_rows(data: bytes, place: str) -> Iterator[Row] | None:
+    """Return the rows of Parquet, or of CSV, whose first line names the columns; ``None`` where it is neither."""
+    if data.startswith(PARQUET_MAGIC):
+        return _parquet_rows(data, place)
+    first = data.removeprefix(codecs.BOM_UTF8).lstrip().partition(b"\n")[0]
+    return None if first.startswith((b"[", b"{")) or b"," not in first else _csv_rows(data, place)
+
+
+def _csv_rows(data: bytes, place: str) -> Iterator[Row]:
+    try:
+        lines = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
+        names = next(lines)
+        _check_columns(names, place)
+        for cells in lines:
+            here = f"{place} line {lines.line_num:,}"
+            if len(cells) != len(names):
+                raise BadInput(here, counted(len(cells), "cell"), counted(len(names), "cell"))
+            row = dict(zip(names, cells, strict=True))
+            yield here, row.get(CHILD) or None, row["key"], row["value"]
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{place} at byte {error.start}", f"0x{data[error.start]:02x}", "CSV in UTF-8") from None
+    except csv.Error as error:
+        raise BadInput(f"{place} line {lines.line_num:,}", f"text that is not CSV ({error})", "CSV") from None
+
+
+def _check_columns(names: Sequence[str], place: str) -> None:
+    if not set(COLUMNS) <= set(names) <= {*COLUMNS, CHILD} or len(set(names)) < len(names):
+        got = f"the columns {', '.join(map(plain, names))}"
+        raise BadInput(place, got, "key and value, and child where there are children")
+
+
 def _parquet_rows(data: bytes, place: str) -> Iterator[Row]:
     from relaycast.parquet_input import whole_table  # noqa: PLC0415 - slow to load
 
     table = whole_table(data, place)
     names = table.column_names
-    if not set(COLUMNS) <= set(names) <= {*COLUMNS, CHILD}:
-        raise BadInput(place, f"the columns {', '.join(names)}", "key and value, and child where there are children")
+    _check_columns(names, place)
     children = table[CHILD].to_pylist() if CHILD in names else [None] * len(table)
     rows = zip(children, table["key"].to_pylist(), table["value"].to_pylist(), strict=True)
     for number, (child, key, value) in enumerate(rows, start=1):
