@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from command_line import Command, Refused, Written
 from relaycast.scenario.files import load_preset, load_scenario, presets
-from relaycast.scenario.scenario import PublishTable, Scenario
-from relaycast.scenario.workload import indices, publications, value_of
+from relaycast.scenario.scenario import PublishTable, Scenario, SubscriptionTable
+from relaycast.scenario.workload import indices, names_of, publications, value_of
 
 BASE = 'extends = "oracle"\n'
 
@@ -147,8 +149,57 @@ def test_extending_oneself_and_nobody_is_refused(refused: Refused, file: Written
 
 def test_the_first_publication_sends_all_keys_and_later_ones_take_turns() -> None:
     publish = PublishTable(keys=5, changed=2)
-    sent = [list(indices(publish, turn)) for turn in range(4)]
+    sent = [list(indices(publish, turn, "")) for turn in range(4)]
     assert sent == [[0, 1, 2, 3, 4], [0, 1], [2, 3], [4, 0]]
+
+
+@pytest.mark.parametrize(
+    ("keys", "changed", "count"), [(200, "10%", 20), (7, "50%", 4), (7, "1%", 1), (9, "100%", 9), (1_000, "0.5%", 5)]
+)
+def test_a_share_of_the_keys_changes_and_at_least_one(keys: int, changed: str, count: int) -> None:
+    for picked in (UNSET, "in-turn", "random"):
+        publish = PublishTable(keys=keys, changed=changed, picked=picked)
+        drawn = [set(indices(publish, turn, "7 2000")) for turn in range(3)]
+        assert [len(it) for it in drawn] == [keys, count, count]
+        assert drawn[1] | drawn[2] <= drawn[0] == set(range(keys))
+
+
+def test_keys_that_change_are_drawn_anew_for_each_publication_from_the_seed() -> None:
+    publish = PublishTable(keys=100, changed=10, picked="random")
+    drawn = [[list(indices(publish, turn, seed)) for turn in (1, 2)] for seed in ("1", "1", "2")]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert drawn[0][0] != drawn[0][1]
+
+
+@pytest.mark.parametrize(("keys", "names"), [("2..4", ["key/2", "key/3"]), (1, ["key/0"]), (["key/4"], ["key/4"])])
+def test_a_reader_takes_the_first_keys_a_range_of_them_or_some_by_name(keys: Any, names: list[str]) -> None:
+    assert names_of(SubscriptionTable(publisher=1, keys=keys), PublishTable(keys=5), 0) == names
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "line"),
+    [
+        ("parachains.3000.subscribe.2000.keys", '"some"', "got 'some', expected a number from 1 on, a range such as"),
+        ("parachains.3000.subscribe.2000.keys", '"40..51"', "got 40..51, expected at most the 50 keys"),
+        ("parachains.3000.subscribe.2000.keys", '"7..7"', "got 7..7, expected a range with a key in it, such as 0..50"),
+        ("parachains.3000.subscribe.2000.keys", "1.5", "got 1.5, expected a number from 1 on, a range such as"),
+        (
+            "parachains.2000.publish.changed",
+            '"0%"',
+            "got '0%', expected a number from 1 on, or a share of the keys such",
+        ),
+        (
+            "parachains.2000.publish.changed",
+            '"10"',
+            "got '10', expected a number from 1 on, or a share of the keys such",
+        ),
+        ("parachains.2000.publish.changed", '"100.5%"', "got '100.5%', expected a number from 1 on, or a share"),
+    ],
+)
+def test_a_form_that_there_is_not_is_refused_with_those_that_there_are(
+    place: str, value: str, line: str, refused: Refused
+) -> None:
+    assert line in refused("run", "oracle", "--set", f"{place}={value}")
 
 
 def test_publications_come_every_so_many_blocks() -> None:

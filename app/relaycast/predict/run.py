@@ -53,7 +53,7 @@ def with_formulas(
 
 def stays(rule: PublishTable, blocks: int) -> bool:
     """Return whether the publisher's keys are all as they were named, and stay for that many blocks."""
-    rounds = ceil(rule.keys / (rule.changed or rule.keys))
+    rounds = blocks if rule.picked == "random" else ceil(rule.keys / rule.changed_keys)
     expires = rule.ttl != INFINITE and rule.ttl < min(rule.every * rounds, blocks)
     return rule.grief is None and rule.deregisters_at is None and not expires
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from relaycast.predict.closed_forms import cache_upkeep_bytes, delta_proof, full_proof
 from relaycast.predict.ground import Ground
 from relaycast.predict.run import LARGEST_NODE_BYTES, stays
+from relaycast.scenario.ranges import range_of
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 
 
@@ -109,10 +110,10 @@ def _no_formula(rule: PublishTable | None, scenario: Scenario) -> str:
 
 def _subscription(chain: ParachainTable, wanted: SubscriptionTable, rule: PublishTable) -> SubscriptionCost:
     keys = rule.keys
-    count = wanted.keys if isinstance(wanted.keys, int) else keys if wanted.keys == "all" else len(wanted.keys)
+    count = len(wanted.keys if isinstance(wanted.keys, list) else range_of(wanted.keys, keys))
     span = chain.relay_blocks_per_block
     publications = max(1, round(span / rule.every))
-    changed = min(keys, (rule.changed or keys) * publications)
+    changed = min(keys, rule.changed_keys * publications)
     subscribed = min(count, keys)
     updated = round(changed * subscribed / keys)
     elsewhere = min(changed - updated, keys - subscribed)

@@ -12,6 +12,7 @@ from relaycast.refusal import BadInput, nearest, shown
 from relaycast.scenario.limit_checks import KeyCount, check_cache_limit, check_limits, holds
 from relaycast.scenario.message_load import DOWNWARD, HORIZONTAL, Bursts, MessageLoad, Uniform
 from relaycast.scenario.policy_choice import PolicyTable, budget_of, check_policies
+from relaycast.scenario.ranges import check_range, range_of
 from relaycast.scenario.scenario import (
     ParachainTable,
     Payment,
@@ -94,7 +95,7 @@ def _check_publish(chain: ParachainTable, publish: PublishTable, relay: RelayCha
     if total > relay.max_total_bytes:
         got = f"{total:,} bytes in all keys and values"
         raise BadInput(place, got, f"at most relaychain.max_total_bytes = {relay.max_total_bytes:,}")
-    if publish.changed is not None and publish.changed > publish.keys:
+    if publish.changed_keys > publish.keys:
         raise BadInput(f"{place}.changed", str(publish.changed), f"at most keys = {publish.keys}")
     _check_span(publish, place)
     if isinstance(publish.payment, Payment) and publish.payment.balance < publish.payment.fees:
@@ -190,13 +191,11 @@ def _overlap(one: SubscriptionTable, other: SubscriptionTable) -> bool:
 
 def _key_count(publishers: Publishers, recorded: "Recording | None", subscription: SubscriptionTable) -> int:
     """Return how many keys a subscription wants at a time."""
-    if isinstance(subscription.keys, int):
-        return subscription.keys
     if isinstance(subscription.keys, list):
         return len(set(subscription.keys))
     if recorded is not None and subscription.publisher in recorded.keys:
-        return len(recorded.keys[subscription.publisher])
-    return publishers[subscription.publisher].keys
+        return len(range_of(subscription.keys, len(recorded.keys[subscription.publisher])))
+    return len(range_of(subscription.keys, publishers[subscription.publisher].keys))
 
 
 def _check_subscription(
@@ -214,8 +213,8 @@ def _check_subscription(
         raise BadInput(
             f"{place}.publisher", str(subscription.publisher), f"the id of a parachain that publishes ({known})"
         )
-    if isinstance(keys, int) and keys > publish.keys:
-        raise BadInput(f"{place}.keys", str(keys), f"at most the {publish.keys} keys that are published")
+    if not isinstance(keys, list):
+        check_range(keys, publish.keys, f"{place}.keys", f"the {publish.keys} keys that are published")
     if isinstance(keys, list):
         names = [key_name(publish, index) for index in range(publish.keys)]
         known_names = set(names)

@@ -17,6 +17,7 @@ import msgspec
 from relaycast.inputs import STDIN, parse_json, parse_toml, place_of, read_bytes
 from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.scenario.checks import check_references
+from relaycast.scenario.ranges import WANTED_KEYS
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
 
 Table = dict[str, Any]
@@ -35,6 +36,12 @@ _KINDS = {
     "array": "a list",
     "object": "a table",
 }
+FORMS = {
+    ".changed": 'a number from 1 on, or a share of the keys such as "10%"',
+    "].keys": WANTED_KEYS,
+}
+"""What may stand at a place that takes several forms, by how the place ends."""
+
 EDITORS_SCHEMA = "$schema"
 """A member by which JSON files tell an editor what they are; it says nothing of the scenario."""
 
@@ -250,6 +257,8 @@ def refused_value(message: str, table: Table, place: str) -> BadInput:
         got = _value_at(table, path)
         names = _names_at(path)
         return BadInput(here, shown(got), "one of the known names", nearest(str(got), names))
+    if form := next((form for end, form in FORMS.items() if path.endswith(end)), ""):
+        return BadInput(here, shown(_value_at(table, path)), form)
     expected = one_line(expectation.removeprefix("Expected ").partition(", got ")[0].replace("`", ""))
     return BadInput(here, shown(_value_at(table, path)), _in_words(expected))
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from relaycast.refusal import BadInput, nearest, shown
+from relaycast.scenario.ranges import check_range, range_of
 from relaycast.scenario.trace_file import key_names, parts_of, read_trace, refused_row
 from relaycast.scenario.workload_dump import PlaybackDump, RecordedDump
 from relaycast_spark.publications import PUBLICATIONS, bytes_in, key_of, numbers_in
@@ -81,11 +82,10 @@ class Recording:
         Raises ``BadInput`` for a name that is never published, and for more than there are.
         """
         known = self.keys[publisher]
-        if isinstance(wanted, int):
-            if wanted > len(known):
-                raise BadInput(place, str(wanted), f"at most the {len(known)} keys that {self.path} has of {publisher}")
-            return known[:wanted]
-        return known if isinstance(wanted, str) else self._named(publisher, wanted, place)
+        if isinstance(wanted, list):
+            return self._named(publisher, wanted, place)
+        check_range(wanted, len(known), place, f"the {len(known)} keys that {self.path} has of {publisher}")
+        return [known[number] for number in range_of(wanted, len(known))]
 
     def _named(self, publisher: int, names: list[str], place: str) -> list[bytes]:
         known, found = set(self.keys[publisher]), list[bytes]()

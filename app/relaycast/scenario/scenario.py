@@ -23,6 +23,7 @@ from relaycast.scenario.ranges import (
     CallbackProofBytes,
     Count,
     Microseconds,
+    Percentage,
     Planck,
     PublishedBytes,
     TotalBytes,
@@ -71,8 +72,11 @@ class PublishTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     every: Count = 1
     """Relay blocks between publications; the first one, at block 1, sends every key."""
 
-    changed: Count | None = None
-    """Keys that a publication sends, in turns; all of them where it is not given."""
+    changed: Count | Percentage | None = None
+    """Keys that a publication sends, by number or as in "10%"; all of them where it is not given."""
+
+    picked: Literal["in-turn", "random"] | UnsetType = UNSET
+    """Which keys change: in turn by default, or drawn anew for each publication."""
 
     ttl: U32 = 0
     """Relay blocks until an entry expires; 0 is never."""
@@ -98,6 +102,13 @@ class PublishTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     payment: Payment | UnsetType = UNSET
     """What its messages pay with; where it is not given they ask for free execution."""
 
+    @property
+    def changed_keys(self) -> int:
+        """How many keys a publication sends, the first one apart."""
+        if isinstance(self.changed, str):
+            return max(1, round(self.keys * float(self.changed.removesuffix("%")) / 100))
+        return self.keys if self.changed is None else self.changed
+
     def size_of(self, index: int) -> int:
         """Return the bytes of the value of the key numbered ``index``."""
         if isinstance(self.value_bytes, int):
@@ -109,8 +120,8 @@ class SubscriptionTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What a parachain reads of one ``publisher``: its first ``keys``, some by name, or all."""
 
     publisher: U32
-    keys: Count | Annotated[list[str], Meta(min_length=1)] | Literal["all"] = "all"
-    """A number for the first ones, a list of names, or all."""
+    keys: Count | Annotated[list[str], Meta(min_length=1)] | str = "all"
+    """A number for the first ones, a range of numbers as in "100..150" (50 keys), a list of names, or all."""
 
     starts_at: Block = 1
     """The relay block from which on the keys are wanted."""

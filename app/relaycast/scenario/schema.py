@@ -18,6 +18,7 @@ from msgspec import Struct
 from relaycast.scenario.files import presets
 from relaycast.scenario.message_load import MessageLoad
 from relaycast.scenario.policy_choice import BYTE_UNITS, KINDS, PolicyTable
+from relaycast.scenario.ranges import KEY_RANGE
 from relaycast.scenario.scenario import Grief, Payment, PublishTable, RelayChainTable, Scenario
 from relaycast.scenario.upgrade_tables import PolicyChange
 
@@ -44,6 +45,9 @@ def scenario_schema() -> Schema:
     scenario["anyOf"] = [{"required": ["parachains"]}, {"required": ["extends"]}]
     scenario["properties"]["extends"] |= {"anyOf": [{"enum": presets()}, {"pattern": r"\.(toml|yaml|yml|json)$"}]}
     scenario["properties"]["$schema"] = {"type": "string", "description": "Where an editor finds this schema."}
+    for name in ("Subscription", "Keys"):
+        (text,) = (it for it in definitions[name]["properties"]["keys"]["anyOf"] if it.get("type") == "string")
+        text["pattern"] = f"^({KEY_RANGE.pattern})$"  # msgspec 0.22 crashes over lists beside texts with a pattern
     for kind in KINDS:
         for table in (PolicyTable, PolicyChange):
             definitions[table.__name__]["properties"][kind]["pattern"] = _policy_pattern(kind)

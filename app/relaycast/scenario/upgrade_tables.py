@@ -5,7 +5,7 @@ constant in ``SUBSCRIBER_CONSTANTS`` or ``BROADCASTER_CONSTANTS``.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict, replace
@@ -48,8 +48,8 @@ class KeysTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a parachain reads of one ``publisher`` after an upgrade."""
 
     publisher: U32
-    keys: Count | Annotated[list[str], Meta(min_length=1)] | Literal["all"] = "all"
-    """The number of keys, the first ones; a list of names; or all."""
+    keys: Count | Annotated[list[str], Meta(min_length=1)] | str = "all"
+    """A number for the first ones, a range of numbers as in "100..150" (50 keys), a list of names, or all."""
 
     callback_us: Microseconds | UnsetType = UNSET
     """Computation time that a callback declares and takes, in microseconds.

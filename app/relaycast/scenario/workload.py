@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from hashlib import blake2b
+from random import Random
 from struct import Struct
 
+from relaycast.scenario.ranges import range_of
 from relaycast.scenario.scenario import (
     ParachainTable,
     PublishTable,
@@ -38,19 +40,21 @@ def publications(scenario: Scenario, block: int) -> Iterator[Publication]:
         if rest:
             continue
         version = turn // publish.new_value_every
-        for index in indices(publish, turn):
+        for index in indices(publish, turn, f"{scenario.seed} {para_id}"):
             value = value_of(scenario.seed, para_id, index, version, publish.size_of(index))
             yield para_id, key_name(publish, index), value, publish.ttl
 
 
-def indices(publish: PublishTable, turn: int) -> Iterator[int]:
-    """Yield the keys that publication number ``turn`` sends: all in the first, then ``changed`` of them in turns."""
+def indices(publish: PublishTable, turn: int, seed: str) -> Iterator[int]:
+    """Yield the keys that publication number ``turn`` sends: all in the first, then ``changed`` of them."""
+    changed = publish.changed_keys
     if turn == 0 or publish.changed is None:
         yield from range(publish.keys)
-        return
-    first = (turn - 1) * publish.changed
-    for offset in range(publish.changed):
-        yield (first + offset) % publish.keys
+    elif publish.picked == "random":
+        yield from sorted(Random(f"{seed} {turn}").sample(range(publish.keys), changed))  # noqa: S311 - drawn again
+    else:
+        first = (turn - 1) * changed
+        yield from ((first + offset) % publish.keys for offset in range(changed))
 
 
 def value_of(seed: int, para_id: int, index: int, turn: int, size: int) -> bytes:
@@ -103,8 +107,7 @@ def names_of(subscription: SubscriptionTable, publish: PublishTable, slid: int) 
     """Return the names that a subscription means, once it has moved on by ``slid`` keys."""
     if isinstance(subscription.keys, list):
         return subscription.keys
-    count = publish.keys if subscription.keys == "all" else subscription.keys
-    return [key_name(publish, index % publish.keys) for index in range(slid, slid + count)]
+    return [key_name(publish, (slid + it) % publish.keys) for it in range_of(subscription.keys, publish.keys)]
 
 
 def recorded_keys_of(subscription: SubscriptionTable, recorded: list[bytes], slid: int) -> list[bytes]:
@@ -113,8 +116,7 @@ def recorded_keys_of(subscription: SubscriptionTable, recorded: list[bytes], sli
         from relaycast_spark.publications import key_of  # noqa: PLC0415 - pyarrow is slow to load
 
         return [key for name in subscription.keys if (key := key_of(name)) is not None]
-    count = len(recorded) if subscription.keys == "all" else subscription.keys
-    return [recorded[index % len(recorded)] for index in range(slid, slid + count)]
+    return [recorded[(slid + it) % len(recorded)] for it in range_of(subscription.keys, len(recorded))]
 
 
 def crafted_keys(target: SubscribedKey, count: int) -> list[SubscribedKey]:
