@@ -234,10 +234,14 @@ class Simulation:
 
     def run(self, progress: Progress | None = None) -> Outcome:
         """Let the scenario's blocks pass and return what they came to."""
-        for passed in self.blocks():
+        self.let_pass(progress)
+        return self.outcome()
+
+    def let_pass(self, progress: Progress | None, *, last: int | None = None) -> None:
+        """Let relay blocks pass up to number ``last``, the scenario's last by default."""
+        for passed in self.blocks(last=last):
             if progress is not None:
                 progress(passed.block)
-        return self.outcome()
 
     def begin(self, block: int) -> None:
         """Let parachains want and send what they do in relay block number ``block``, which is still to pass."""

@@ -45,7 +45,7 @@ Workers = Annotated[
     int | None,
     Parameter(
         name="--workers",
-        help="processes of this machine that build readers' blocks side by side, 1 by default; Spark chooses by itself",
+        help="processes of this machine that build readers' blocks side by side; chosen by itself when it pays",
     ),
 ]
 
