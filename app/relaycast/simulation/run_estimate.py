@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.alternative import probed_blocks
+from relaycast.simulation.alternative import probing
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast_collator import BlockBuilt, BlockPanicked, Fact, RelaySealed
 from relaycast_trie import Engine
@@ -71,13 +71,9 @@ Shares = list[list[ParaId]]
 def shares_of(simulation: Simulation, workers: int) -> Shares:
     """Return the readers that each of ``workers`` processes builds: the largest first, to the process that has least.
 
-    Shared are modelled readers that do nothing but read, and stay as they began; runs with real runtimes share nothing.
+    Shared are readers that do nothing but read, and stay as they began; runs with real runtimes share nothing.
     """
-    scenario, keys = simulation.scenario, dict[ParaId, int]()
-    real = scenario.wasm_parachains() or simulation.sources.relay_code is not None
-    for chain in () if real else scenario.subscribers():
-        if chain.id not in simulation.published and not chain.upgrades:
-            keys[ParaId(chain.id)] = sum(_key_count(it.keys) for it in chain.subscribe)
+    keys = {ParaId(it.id): sum(_key_count(wanted.keys) for wanted in it.subscribe) for it in simulation.pure_readers}
     shares: Shares = [[] for _ in range(min(workers, len(keys)))]
     loads = [0.0] * len(shares)
     if loads:
@@ -249,8 +245,8 @@ def estimated(
     whole = max(time.process_time() - started, 1e-9)
     readers.settle()
     parts = {ParaId(it.id): readers.seconds.get(ParaId(it.id), 0.0) / whole for it in scenario.subscribers()}
-    keys = sum(simulation.feeds.count(chain) for chain in scenario.subscribers())
-    probed = PROBE_SHARE * probed_blocks(scenario, keys)
+    again = probing(scenario, simulation.key_counts)
+    probed = PROBE_SHARE * again.last * len(again.readers) / max(1, len(parts))
     return of_rate(scenario.blocks - 1, median(seconds or [0.0]), begin - began, probed=probed, readers=parts)
 
 

@@ -171,6 +171,21 @@ class Simulation:
         return WantedFeeds(self.scenario, self.network, self.recorded_keys, self.wasm_workloads)
 
     @property
+    def pure_readers(self) -> list[ParachainTable]:
+        """Modelled parachains that read, do not publish, and are not upgraded; none beside real runtimes.
+
+        Their blocks may be built elsewhere, or not at all: other chains see their heads alone.
+        """
+        if self.wasm_workloads or self.sources.relay_code is not None:
+            return []
+        return [it for it in self.scenario.subscribers() if it.id not in self.published and not it.upgrades]
+
+    @property
+    def key_counts(self) -> dict[int, int]:
+        """How many different keys each reader subscribes to in the whole run."""
+        return {chain.id: self.feeds.count(chain) for chain in self.scenario.subscribers()}
+
+    @property
     def chains(self) -> ChainSimulator:
         """The chains themselves."""
         return self.network.chains
@@ -203,7 +218,7 @@ class Simulation:
 
         A few blocks of those that read most come with a picture.
         """
-        subscribed = {chain.id: self.feeds.count(chain) for chain in self.scenario.subscribers()}
+        subscribed = self.key_counts
         if per_key is None:
             per_key = sum(subscribed.values()) * self.scenario.blocks <= MOST_KEY_ROWS
         ledger = self.network.ledger
