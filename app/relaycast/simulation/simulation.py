@@ -116,7 +116,7 @@ class Simulation:
         sources = Sources.of(scenario) if sources is None else sources
         network = Network(
             seed=scenario.seed,
-            genesis=sources.spec,
+            genesis=sources.start or sources.spec,
             broadcaster=broadcaster_config(scenario),
             trie_engine=trie_engine,
             state_version=relay.state_version,
