@@ -28,8 +28,9 @@ from msgspec.structs import replace  # noqa: E402 - the rooms are put on the pat
 
 from relaycast.gc_policy import OBJECTS_OF_A_RUN, collect_seldom  # noqa: E402
 from relaycast.scenario.files import load_preset  # noqa: E402
+from relaycast.simulation.run_estimate import shares_of  # noqa: E402
 from relaycast.simulation.run_files import write_files  # noqa: E402
-from relaycast.simulation.side_by_side import shares_of, ticks_a_part  # noqa: E402
+from relaycast.simulation.side_by_side import ticks_a_part  # noqa: E402
 from relaycast.simulation.simulation import Simulation  # noqa: E402
 from relaycast_ledger.event_lines import EventLines  # noqa: E402
 from relaycast_ledger.run_part import PartInTheMaking, add_parts  # noqa: E402

@@ -208,7 +208,7 @@ class Network(Upgradable):
         self,
         *,
         seed: int = 0,
-        genesis: str | PathLike[str] | ChainSpec | None = None,
+        genesis: str | PathLike[str] | ChainSpec | collator.Genesis | None = None,
         broadcaster: BroadcasterConfig | str = POLKADOT.name,
         policies: Policies | Mapping[str, str | int] | None = None,
         budget: BudgetPolicy | str | None = None,

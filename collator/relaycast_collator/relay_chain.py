@@ -9,6 +9,7 @@ of its sender's sovereign account; system parachains may ask for execution witho
 holding is trapped.
 """
 
+import dataclasses
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -156,6 +157,12 @@ class Genesis:
     """Whether the values in it are drawn from a seed, and mean nothing to those who decode them."""
 
     witness: StateWitness | None = None
+    sealed: State | None = None
+    """The state itself, in plain tries, where several chains start from it: each takes a copy."""
+
+    def for_many(self) -> "Genesis":
+        """Return the same genesis, sealed once for all chains that start from it; a part of a state stays as it is."""
+        return self if self.witness is not None else dataclasses.replace(self, sealed=_state_of(self, 1, "plain"))
 
 
 class Call(Struct, frozen=True):
@@ -414,6 +421,8 @@ def _state_of(genesis: Genesis, window: int, engine: Engine) -> State:
     """Return the state of a genesis; one with gaps takes the plain engine."""
     if genesis.witness is not None:
         return PartialState(genesis.witness, window=window)
+    if genesis.sealed is not None:
+        return genesis.sealed.begun_again(window=window, engine=engine)
     children = {ChildInfo.new_default(name): pairs for name, pairs in genesis.children.items()}
     return State(genesis.top, children, state_version=genesis.state_version, window=window, engine=engine)
 

@@ -488,7 +488,10 @@ class ReaderAlternative(Struct, frozen=True, kw_only=True):
 
 
 class Alternative(Struct, frozen=True, kw_only=True):
-    """What another policy makes of the same relay blocks: bytes that all subscribers' blocks carry, uncompressed."""
+    """What another policy makes of the same relay blocks: bytes that the blocks of ``readers`` carry, uncompressed.
+
+    Of many subscribers only some are measured.
+    """
 
     policy: str
     first_block: int

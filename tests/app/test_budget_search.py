@@ -6,15 +6,20 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 
 import relaycast as rc
+import run_digests
 from app.page import parsed
 from command_line import Command, Written
 from relaycast.budget.search import BudgetCurve, find_budget
+from relaycast.compare.comparison import compare_runs, measure
 from relaycast.refusal import BadInput
+from relaycast.scenario.files import load_scenario
 from relaycast.scenario.policy_choice import PolicyTable, budget_of
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.scenario.settings import parsed_settings
+from relaycast.simulation.sources import Sources
 from relaycast_pallets.parachain_system.relay_budget import Floor, PovUsage, Remaining
 from relaycast_xcm import Weight
 
@@ -42,6 +47,26 @@ def found() -> tuple[BudgetCurve, list[int]]:
     """Search once, for all that looks at what came of it; return the numbers that were told, too."""
     tried: list[int] = []
     return find_budget(SMALL, tried=tried.append), tried
+
+
+@pytest.mark.parametrize("name", ["genesis-spec", "genesis-pairs", "recorded", "message-loads"])
+def test_runs_of_one_scenario_share_what_its_files_hold(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = replace(load_scenario(str(run_digests.FOLDER / f"{name}.toml")), blocks=4)
+    other = replace(scenario, policies=PolicyTable(cache="none"))
+    alone = [measure(it) for it in (scenario, other)]
+    sources = Sources.of(scenario.with_copies()).for_many_runs(scenario)
+    assert [measure(it, sources=sources) for it in (scenario, other)] == alone
+    read = list[Scenario]()
+
+    def of(given: Scenario) -> Sources:
+        read.append(given)
+        return sources
+
+    monkeypatch.setattr(Sources, "of", of)
+    comparison = compare_runs(scenario, other).comparison
+    assert comparison.same_trace
+    assert len(read) == 1
+    assert [comparison.first, comparison.second] == alone
 
 
 def test_the_smallest_budgets_serve_and_what_is_tried_below_them_does_not() -> None:

@@ -1,7 +1,9 @@
 """A run by several processes is that of one, byte for byte, whatever its readers do."""
 
+import itertools
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +15,12 @@ from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast.scenario.files import load_preset, load_scenario
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
+from relaycast.simulation import run_estimate, side_by_side
+from relaycast.simulation.run_estimate import Estimate, Shares, chosen_shares, passed_alone, shares_of
 from relaycast.simulation.run_files import simulate
-from relaycast.simulation.side_by_side import ReaderShare, WorkerEnded, shares_of, ticks_a_part
+from relaycast.simulation.side_by_side import ReaderShare, WorkerEnded, reader_shares, ticks_a_part
 from relaycast.simulation.simulation import Simulation
+from relaycast_xcm import ParaId
 
 CASES = run_digests.short_cases()
 QUICK = {"scarce-cores", "late-readers", "message-loads"}
@@ -30,12 +35,91 @@ def test_two_processes_come_to_what_is_recorded_of_one(name: str, tmp_path: Path
 
 
 def test_every_file_of_a_run_is_that_of_one_process(tmp_path: Path) -> None:
-    scenario = replace(load_preset("config-sync"), blocks=12)
+    scenario = replace(load_preset("oracle"), blocks=12)
     one, three = (simulate(scenario, out=tmp_path / str(workers), workers=workers).folder for workers in (1, 3))
     assert one.name == three.name
     assert {file.name: file.read_bytes() for file in one.iterdir()} == {
         file.name: file.read_bytes() for file in three.iterdir()
     }
+
+
+def pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let several processes pay from block 5 on, whatever they save."""
+    monkeypatch.setattr(run_estimate, "LEAST_SAVED_SECONDS", -1e9)
+    monkeypatch.setattr(run_estimate, "LEAST_GAIN", 1e-9)
+    monkeypatch.setattr(run_estimate, "FREE_CORE", 0.0)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+
+
+def test_a_run_goes_on_in_several_processes_once_that_pays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pays(monkeypatch)
+    runs = []
+    for number, workers in enumerate(([], ["--workers", "1"])):
+        out = tmp_path / str(number)
+        assert execute(["run", "oracle", "--blocks", "14", "--json", "--out", str(out), *workers]) == ExitCode.FINE
+        (folder,) = out.iterdir()
+        runs.append({file.name: file.read_bytes() for file in folder.iterdir()})
+        said = capsys.readouterr().err
+        assert said == "" if workers else "relaycast: 2 processes build the blocks after 5; --workers 1 keeps one\n"
+    assert runs[0] == runs[1]
+
+
+@pytest.mark.parametrize("name", ["late-readers", "scarce-cores"])
+def test_several_processes_that_begin_late_come_to_what_is_recorded_of_one(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared: list[int] = []
+
+    def sharing(simulation: Simulation, shares: Shares) -> list[ReaderShare]:
+        shared.append(simulation.chains.tick)
+        return reader_shares(simulation, shares)
+
+    pays(monkeypatch)
+    monkeypatch.setattr(side_by_side, "reader_shares", sharing)
+    now = run_digests.run(CASES[name], tmp_path)
+    assert shared == [5]
+    assert run_digests.differences(now, run_digests.stored()[name]["parts"]) == []
+
+
+def many(readers: int) -> Simulation:
+    reading = [
+        ParachainTable(id=3000 + it, subscribe=[SubscriptionTable(publisher=2000, keys=2)]) for it in range(readers)
+    ]
+    publisher = ParachainTable(id=2000, publish=PublishTable(keys=2))
+    return Simulation.prepare(Scenario(name="many", blocks=9, parachains=[publisher, *reading]))
+
+
+@pytest.mark.parametrize(
+    ("left", "part", "readers", "cores", "processes", "why"),
+    [
+        (2.0, 0.9, 40, 64, 1, "a short run: less than two seconds would be saved"),
+        (100.0, 0.9, 40, 1, 1, "one core"),
+        (100.0, 0.9, 1, 8, 1, "one reader, whose blocks build on each other"),
+        (100.0, 0.2, 40, 8, 1, "cheap readers: every process repeats the other four fifths"),
+        (5.0, 0.9, 40, 2, 1, "5 seconds become 3.4"),
+        (8.0, 0.9, 40, 2, 2, "8 seconds become 5.3"),
+        (100.0, 0.9, 40, 4, 4, "as many as there are cores"),
+        (1e6, 0.9, 40, 64, 14, "more would not be a tenth faster"),
+        (1e6, 0.9, 3, 64, 3, "no more than readers"),
+    ],
+)
+def test_as_many_processes_as_pay(left: float, part: float, readers: int, cores: int, processes: int, why: str) -> None:
+    simulation = many(readers)
+    parts = {ParaId(chain.id): part / readers for chain in simulation.scenario.subscribers()}
+    assert len(chosen_shares(simulation, Estimate(left, 0.0, parts), cores)) == processes, why
+
+
+@pytest.mark.parametrize(("processor", "processes"), [(0.5, 1), (0.9, 2)])
+def test_a_core_that_others_use_starts_no_process(
+    processor: float, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that goes on by 10 s whenever it is read; the processor works for a part of them."""
+    reads = itertools.count(step=10)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(reads))
+    monkeypatch.setattr(time, "process_time", lambda: processor * next(reads))
+    assert len(passed_alone(many(8), 2, None)) == processes
 
 
 def test_readers_are_shared_by_what_they_read_and_publishers_by_nobody() -> None:

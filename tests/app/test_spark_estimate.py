@@ -12,10 +12,10 @@ from relaycast.cli.exit_code import ExitCode
 from relaycast.cli.flags.spark import resumable
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
-from relaycast.simulation import spark_estimate
+from relaycast.simulation import run_estimate
+from relaycast.simulation.run_estimate import PROBE_SHARE, START_SECONDS, estimated, of_rate
 from relaycast.simulation.simulation import Simulation
 from relaycast.simulation.spark_engine import SparkOptions, chosen_way
-from relaycast.simulation.spark_estimate import PROBE_SHARE, START_SECONDS, estimated, of_rate
 from relaycast_xcm import ParaId
 
 MANY = Simulation.prepare(
@@ -140,7 +140,7 @@ def test_the_line_is_said_before_spark_starts_where_it_holds(
     monkeypatch.setattr("relaycast.simulation.spark_engine.simulate_with_spark", stopped)
     monkeypatch.setattr("relaycast_spark.session.require_spark", lambda: None)
     if not told:
-        monkeypatch.setattr(spark_estimate, "START_SECONDS", -1_000.0)  # Spark is there already, and more
+        monkeypatch.setattr(run_estimate, "START_SECONDS", -1_000.0)  # Spark is there already, and more
     execute(["run", "oracle", "--blocks", "5", "--engine", "spark", "--out", str(tmp_path)])
     said = capsys.readouterr().err
     assert ("--engine local would take about" in said) == told

@@ -18,7 +18,7 @@ from relaycast.report.verdicts import Severity, by_cause, median_block, verdicts
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.message_load import MessageLoad
 from relaycast.scenario.scenario import ParachainTable, PublishTable, RelayChainTable, Scenario, SubscriptionTable
-from relaycast.simulation.alternative import with_alternative
+from relaycast.simulation.alternative import Probing, probed, with_alternative
 from relaycast.simulation.simulation import Simulation
 from relaycast_ledger.outcome import Outcome, rank
 
@@ -272,6 +272,25 @@ def test_the_alternative_is_judged_for_each_reader() -> None:
     )
     assert told(0.0, -0.3) == "Alternative: none is cheaper; with cache=none blocks carry 30.0% more for 3001 lender"
     assert told(0.0, 0.001) == "Alternative: none is cheaper; with cache=none blocks carry about as much"
+
+
+def test_of_many_readers_some_are_measured_and_the_verdict_says_so() -> None:
+    """They carry what they would if all were measured: other chains see nothing of a reader but its head."""
+    publisher = ParachainTable(id=2000, publish=PublishTable(keys=4, changed=1))
+    wanted = [SubscriptionTable(publisher=2000, keys=2)]
+    more = ParachainTable(id=3990, name="more", subscribe=[SubscriptionTable(publisher=2000)])
+    readers = [ParachainTable(id=3000 + it, subscribe=wanted) for it in range(22)]
+    scenario = Scenario(parachains=[publisher, *readers, more], blocks=10)
+    simulation = Simulation.prepare(scenario)
+    run = with_alternative(simulation.run(), simulation)
+    assert run.alternative is not None
+    measured = [it.para_id for it in run.alternative.readers]
+    assert measured == [*range(3000, 3019), 3990], "twenty, those with most keys first"
+    text = verdicts(run)[-1].text
+    assert "measured readers" in text
+    assert text.endswith("(measured in relay blocks 3 to 10, before compression, of 20 of 23 readers).")
+    every = probed(simulation, Probing([*measured, 3019, 3020, 3021], 10))
+    assert [every.points[it] for it in measured] == list(probed(simulation, Probing(measured, 10)).points.values())
 
 
 def test_nothing_is_said_of_an_alternative_after_too_few_blocks() -> None:

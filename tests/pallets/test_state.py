@@ -70,6 +70,23 @@ def test_every_seal_has_the_root_that_the_definition_gives(
     assert [(key, value) for key, value in state.child(ONE).iter_prefix(b"")] == sorted(held[1].items())
 
 
+@given(pairs, pairs, st.lists(st.tuples(changes, changes), max_size=3), state_versions)
+def test_a_state_that_begins_again_is_one_built_anew(
+    top: Pairs, child: Pairs, blocks: list[tuple[Changes, Changes]], version: StateVersion
+) -> None:
+    genesis = State(top, {ONE: child}, state_version=version, window=1, engine="plain")
+    before = genesis.root, genesis.snapshot(), genesis.db.references()
+    states = [genesis.begun_again(window=2, engine="plain"), State(top, {ONE: child}, state_version=version, window=2)]
+    for state in states:
+        state.migrate(StateVersion.V1)
+        for changed, of_child in blocks:
+            state.write({None: dict(changed), ONE: dict(of_child)})
+            state.commit()
+    again, anew = ((it.root, it.snapshot(), it.dump(), it.db.references()) for it in states)
+    assert again == anew
+    assert (genesis.root, genesis.snapshot(), genesis.db.references()) == before
+
+
 @given(pairs, changes, changes, changes)
 def test_a_failed_transaction_leaves_nothing_of_itself(
     top: Pairs,

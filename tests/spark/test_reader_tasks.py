@@ -14,10 +14,10 @@ from relaycast.cli.exit_code import ExitCode
 from relaycast.refusal import BadInput
 from relaycast.scenario.files import load_preset
 from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.run_estimate import Way
 from relaycast.simulation.run_files import simulate
 from relaycast.simulation.side_by_side import WorkerEnded
 from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark
-from relaycast.simulation.spark_estimate import Way
 from relaycast_spark.exceptions import SparkUnavailable
 from relaycast_spark.jobs import FAILED, _answered
 from spark.scenarios import MARKET, UPGRADED, contents, recorded

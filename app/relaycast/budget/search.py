@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from relaycast.compare.comparison import Design, measure
 from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.sources import Sources
 from relaycast_trie.engine import Engine
 
 PRECISION = 0.01
@@ -78,7 +79,10 @@ class BudgetCurve(Struct, frozen=True, kw_only=True):
 
 def find_budget(scenario: Scenario, *, tried: Tried | None = None, trie_engine: Engine = "auto") -> BudgetCurve:
     """Search for the smallest budgets of ``scenario``; raises ``BadInput`` as ``Simulation.prepare`` does."""
-    measured = partial(measure, trie_engine=trie_engine, accounts=False, settling_blocks=SETTLING_BLOCKS)
+    sources = Sources.of(scenario.with_copies()).for_many_runs(scenario)
+    measured = partial(
+        measure, trie_engine=trie_engine, sources=sources, accounts=False, settling_blocks=SETTLING_BLOCKS
+    )
     search = _Search(scenario, measured, tried)
     allowed = scenario.relaychain.allowed_pov_bytes
     whole = search.at(allowed)

@@ -1,6 +1,7 @@
 """``relaycast demo`` and ``relaycast run``: simulate a scenario, sum it up, write its files."""
 
 import json as json_text
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +14,12 @@ from relaycast.cli.flags.run import NO_FLAGS, RunFlags, overridden, show
 from relaycast.cli.flags.spark import RunEngine, SparkFlags, refuse_spark_flags, resumable, run_on_spark
 from relaycast.cli.options import checked_workers
 from relaycast.scenario.scenario import Scenario
-from relaycast.terminal import shows_progress
+from relaycast.terminal import is_hushed, shows_progress
 
 if TYPE_CHECKING:
+    from relaycast.simulation.run_estimate import Way
     from relaycast.simulation.run_files import Finished
     from relaycast.simulation.simulation import Progress
-    from relaycast.simulation.spark_estimate import Way
 
 
 def demo(
@@ -60,7 +61,8 @@ def run(
 
     Example: relaycast run oracle --set parachains.2000.publish.keys=200 --policy cache=none
 
-    With --workers, several processes build the blocks of readers side by side: the files are the same, byte for byte.
+    Several processes build the blocks of readers side by side when that pays, or as many as --workers says. The files
+    are the same, byte for byte.
 
     With --engine spark, the cores of a cluster share the run. One line says how: by segments of blocks, where a run
     that is stopped resumes, or by readers side by side, where it starts over. --resume asks for segments.
@@ -94,7 +96,9 @@ def run(
 def _simulate(scenario: Scenario, flags: RunFlags) -> "Finished":
     from relaycast.simulation.run_files import simulate  # noqa: PLC0415
 
-    workers = checked_workers(1 if flags.workers is None else flags.workers)
+    forks = hasattr(os, "sched_getaffinity")  # on Linux; elsewhere a process that has begun is not safely forked
+    is_chosen = flags.workers is None and forks
+    workers = checked_workers(1 if flags.workers is None and not forks else flags.workers)
     with progress_bar(scenario, shown=shows_progress() and not flags.json) as progress:
         return simulate(
             scenario,
@@ -103,7 +107,13 @@ def _simulate(scenario: Scenario, flags: RunFlags) -> "Finished":
             per_key=flags.per_key,
             trie_engine=flags.trie_engine,
             workers=workers,
+            say=_say if is_chosen else None,
         )
+
+
+def _say(line: str) -> None:
+    if not is_hushed():
+        print(f"relaycast: {line}", file=sys.stderr)
 
 
 def _told(finished: "Finished", flags: RunFlags) -> ExitCode:

@@ -9,10 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from relaycast.scenario.policy_choice import described
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.simulation import Progress, Simulation
+from relaycast.simulation.sources import Sources
 from relaycast_collator import Fact, TickBegan
 from relaycast_ledger import BlockRecord, Violation
 from relaycast_ledger.outcome import FullBlock, Latency, Outcome, Percentiles, Starvation
@@ -127,25 +129,33 @@ def compare_runs(
 ) -> Compared:
     """Simulate both, with what came of every block; raises ``BadInput`` as ``Simulation.prepare`` does."""
     names = {chain.id: chain.name for scenario in (second, first) for chain in scenario.subscribers()}
-    simulations = (Simulation.prepare(it, trie_engine=trie_engine) for it in (first, second))
-    (ours, our_run), (theirs, their_run) = (_measured(it, progress) for it in simulations)
-    same_trace = _trace(first) == _trace(second)
-    comparison = Comparison(first=ours, second=theirs, names=names, same_trace=same_trace)
-    return Compared(comparison, (first, second), (our_run, their_run))
+    sources = None
+    if replace(second, policies=first.policies) == first:
+        sources = Sources.of(first.with_copies()).for_many_runs(first)
+    designs, runs, traces = [], [], []
+    for scenario in (first, second):
+        simulation = Simulation.prepare(scenario, trie_engine=trie_engine, sources=sources)
+        traces.append(_trace(simulation))
+        design, run = _measured(simulation, progress)
+        designs.append(design)
+        runs.append(run)
+    comparison = Comparison(first=designs[0], second=designs[1], names=names, same_trace=traces[0] == traces[1])
+    return Compared(comparison, (first, second), (runs[0], runs[1]))
 
 
 def measure(
     scenario: Scenario,
     *,
     trie_engine: Engine = "auto",
+    sources: Sources | None = None,
     accounts: bool = True,
     settling_blocks: int = MAX_SETTLING_BLOCKS,
 ) -> Design:
-    """Simulate ``scenario`` and return what it came to.
+    """Simulate ``scenario`` and return what it came to; nothing is read where ``sources`` were read before.
 
     Without ``accounts`` no byte has a cause, and blocks that fit in any case are not compressed, which is quicker.
     """
-    simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
+    simulation = Simulation.prepare(scenario, trie_engine=trie_engine, sources=sources)
     return _measured(simulation, None, accounts=accounts, settling_blocks=settling_blocks)[0]
 
 
@@ -193,8 +203,8 @@ def _broken(violations: Iterable[Violation]) -> list[BrokenInvariant]:
     ]
 
 
-def _trace(scenario: Scenario) -> tuple[object, ...]:
-    recorded = scenario.recording()
+def _trace(simulation: Simulation) -> tuple[object, ...]:
+    scenario, recorded = simulation.scenario, simulation.sources.recording
     return scenario.seed, scenario.blocks, scenario.publishers(), None if recorded is None else recorded.digest
 
 

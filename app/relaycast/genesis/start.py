@@ -11,11 +11,15 @@ from relaycast_collator import Genesis, modelled_genesis
 from relaycast_trie import StateVersion
 
 
-def start_of(genesis: str | PathLike[str] | ChainSpec | None, *, seed: int, state_version: int | None) -> Genesis:
-    """Return the state to start from, migrated to ``state_version`` where one is given.
+def start_of(
+    genesis: str | PathLike[str] | ChainSpec | Genesis | None, *, seed: int, state_version: int | None
+) -> Genesis:
+    """Return the state to start from, migrated to ``state_version`` where one is given; a ``Genesis`` is that state.
 
     Raises ``TypeError``, ``ValueError``, and ``BadInput`` for a file that is no state.
     """
+    if isinstance(genesis, Genesis):
+        return genesis
     spec = read_state(fspath(genesis)) if isinstance(genesis, str | PathLike) else genesis
     if not isinstance(spec, ChainSpec | None):
         raise TypeError(f"a genesis is a ChainSpec or the file of one, got {described(spec)}")

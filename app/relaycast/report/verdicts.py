@@ -262,7 +262,10 @@ def _alternative(run: Outcome) -> RunVerdict:
     if it is None:
         text = "Alternative: not measured; relaycast compare SCENARIO --policy cache=none tells."
         return RunVerdict("alternative", "No cheaper design was looked for.", text)
-    where = f"measured in relay blocks {it.first_block} to {it.last_block}, before compression"
+    where, readers = f"measured in relay blocks {it.first_block} to {it.last_block}, before compression", "readers"
+    if len(it.readers) < len(run.subscribers):
+        where = f"{where}, of {len(it.readers):,} of {counted(len(run.subscribers), 'reader')}"
+        readers = "measured readers"
     again = f" and tells {counted(it.its_told_again, 'value')} again" if it.its_told_again else ""
     if it.violations:
         summary = f"The alternative {it.policy} breaks an invariant."
@@ -272,18 +275,18 @@ def _alternative(run: Outcome) -> RunVerdict:
     cheaper = [(name, saved) for name, saved in parts if saved >= WORTH_CHANGING]
     dearer = [(name, -saved) for name, saved in parts if -saved >= WORTH_CHANGING]
     if not cheaper:
-        more = f"carry {_range(dearer)} more{_whose(dearer, parts)}" if dearer else "carry about as much"
+        more = f"carry {_range(dearer)} more{_whose(dearer, parts, readers)}" if dearer else "carry about as much"
         summary = f"No alternative is cheaper: with {it.policy}, blocks {more}."
         return RunVerdict(
             "alternative", summary, f"Alternative: none is cheaper; with {it.policy} blocks {more} ({where})."
         )
-    costs = f" and costs {_range(dearer)} more{_whose(dearer, parts)}" if dearer else ""
+    costs = f" and costs {_range(dearer)} more{_whose(dearer, parts, readers)}" if dearer else ""
     kind = "Cheaper for some" if dearer else "Cheaper"
     saves = f"{kind}: {it.policy} saves {_range(cheaper)}"
     return RunVerdict(
         "alternative",
-        f"{saves} of the bytes{_whose(cheaper, parts)}{costs}.",
-        f"{saves} of what blocks carry{_whose(cheaper, parts)}{costs}{again} ({where}).",
+        f"{saves} of the bytes{_whose(cheaper, parts, readers)}{costs}.",
+        f"{saves} of what blocks carry{_whose(cheaper, parts, readers)}{costs}{again} ({where}).",
     )
 
 
@@ -293,14 +296,14 @@ def _range(parts: Sequence[tuple[str, float]]) -> str:
     return most if least == most else f"{least[:-1]} to {most}"
 
 
-def _whose(parts: Sequence[tuple[str, float]], every: Sequence[tuple[str, float]]) -> str:
-    """Return for which readers shares hold, empty if there is one reader in all."""
-    if len(every) == 1:
+def _whose(parts: Sequence[tuple[str, float]], every: Sequence[tuple[str, float]], readers: str) -> str:
+    """Return for which ``readers`` shares hold, empty if there is one reader in all."""
+    if len(every) == 1 and readers == "readers":
         return ""
     if len(parts) == 1:
         return f" for {parts[0][0]}"
     return (
-        f" for {len(parts):,} of {len(every):,} readers"
+        f" for {len(parts):,} of {len(every):,} {readers}"
         if len(parts) < len(every)
-        else f" for each of {len(parts):,} readers"
+        else f" for each of {len(parts):,} {readers}"
     )

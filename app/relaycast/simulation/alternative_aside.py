@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
-from relaycast.simulation.alternative import Probe, probed, probed_blocks
+from relaycast.simulation.alternative import Probe, Probing, probed, probing
 from relaycast.simulation.simulation import Simulation
 from relaycast.simulation.worker_processes import begin_worker
 
@@ -18,11 +18,10 @@ def probed_aside(simulation: Simulation) -> Iterator[Callable[[], Probe]]:
     Where that process ends without an answer, this one runs the blocks itself and meets the same error. The process is
     forked, so this begins before there are threads of Spark.
     """
-    scenario = simulation.scenario
-    last = probed_blocks(scenario, sum(simulation.feeds.count(chain) for chain in scenario.subscribers()))
+    again = probing(simulation.scenario, simulation.key_counts)
     fork = get_context("fork")
     near, far = fork.Pipe(duplex=False)
-    process = fork.Process(target=_probe, args=(simulation, last, far, os.getpid()), daemon=True)
+    process = fork.Process(target=_probe, args=(simulation, again, far, os.getpid()), daemon=True)
     process.start()
     far.close()
 
@@ -30,7 +29,7 @@ def probed_aside(simulation: Simulation) -> Iterator[Callable[[], Probe]]:
         try:
             found: Probe = near.recv()
         except (EOFError, OSError):
-            return probed(simulation, last)
+            return probed(simulation, again)
         return found
 
     try:
@@ -41,10 +40,10 @@ def probed_aside(simulation: Simulation) -> Iterator[Callable[[], Probe]]:
         near.close()
 
 
-def _probe(simulation: Simulation, last: int, pipe: Connection, parent: int) -> None:
+def _probe(simulation: Simulation, again: Probing, pipe: Connection, parent: int) -> None:
     try:
         begin_worker(parent)
         with suppress(Exception):  # its parent meets it, too
-            pipe.send(probed(simulation, last))
+            pipe.send(probed(simulation, again))
     finally:
         os._exit(0)  # what the parent's threads held when this process began stays held: nothing is flushed here

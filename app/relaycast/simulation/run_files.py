@@ -1,5 +1,6 @@
 """The files of a run: ``out/<run-id>/``, written while a simulation passes, all of them or none."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from relaycast.pov.snapshot import render_snapshot
 from relaycast.report.verdicts import verdicts
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.alternative import with_alternative
+from relaycast.simulation.run_estimate import Shares, passed_alone, shares_of
 from relaycast.simulation.run_folder import OpenFiles, staged
 from relaycast.simulation.simulation import Progress, Simulation
 from relaycast_ledger.event_lines import EventLines
@@ -34,42 +36,48 @@ def simulate(
     per_key: bool | None = None,
     trie_engine: Engine = "auto",
     workers: int = 1,
+    say: Callable[[str], None] | None = None,
 ) -> Finished:
     """Run ``scenario`` and write its files into ``out``; raises ``BadInput`` before anything is written.
 
     ``per_key`` says whether ``keys.parquet`` is among them; unless it does, the number of its rows decides. The bytes
     are the same on either ``trie_engine``, and by any number of ``workers``; raises ``WorkerEnded`` when one is killed.
+    With ``say``, as many workers as pay begin once what is left is worth them, and one line says so.
     """
     simulation = Simulation.prepare(scenario, trie_engine=trie_engine)
     simulation.keep_accounts(per_key=per_key)
     run_id = simulation.run_id
     with staged(out, run_id) as folder:
         with (folder / "events.jsonl").open("wb") as stream, simulation.tables(folder) as tables:
-            if workers > 1:
-                outcome = _side_by_side(simulation, workers, OpenFiles(stream, tables), progress)
-            else:
-                outcome = _alone(simulation, OpenFiles(stream, tables), progress)
+            outcome = _built(simulation, OpenFiles(stream, tables), workers, progress, say)
         write_files(folder, outcome, simulation.echo())
     return Finished(outcome, out / run_id)
 
 
-def _alone(simulation: Simulation, files: OpenFiles, progress: Progress | None) -> Outcome:
-    """Return what a run by this process came to."""
+def _built(
+    simulation: Simulation,
+    files: OpenFiles,
+    workers: int,
+    progress: Progress | None,
+    say: Callable[[str], None] | None,
+) -> Outcome:
+    """Return what a run came to; where several processes build it, the other policy is tried by one more of them."""
+    chains, log = simulation.chains, EventLines(files.events, simulation.run_id).on_fact
     simulation.tally = RunStatistics(tables=files.tables)
-    simulation.chains.listeners.append(EventLines(files.events, simulation.run_id).on_fact)
-    return with_alternative(simulation.run(progress), simulation)
-
-
-def _side_by_side(simulation: Simulation, workers: int, files: OpenFiles, progress: Progress | None) -> Outcome:
-    """Return what a run by several processes came to; the other policy is tried by one more of them."""
-    # What handles processes is slow to load, and seldom asked for.
-    from relaycast.simulation.alternative_aside import probed_aside  # noqa: PLC0415
-    from relaycast.simulation.side_by_side import shares_of, team_of  # noqa: PLC0415
-
-    shares = shares_of(simulation, workers)
+    chains.listeners.append(log)
+    shares: Shares = [[]]
+    if workers > 1:
+        shares = shares_of(simulation, workers) if say is None else passed_alone(simulation, workers, progress)
     if len(shares) < 2:
-        return _alone(simulation, files, progress)
-    EventLines(files.events, simulation.run_id)
+        return with_alternative(simulation.run(progress), simulation)
+    # What handles processes is slow to load, and seldom needed.
+    from relaycast.simulation.alternative_aside import probed_aside  # noqa: PLC0415
+    from relaycast.simulation.side_by_side import team_of  # noqa: PLC0415
+
+    if say is not None:
+        say(f"{len(shares)} processes build the blocks after {chains.tick:,}; --workers 1 keeps one")
+    chains.listeners.remove(log)
+    files.events.flush()  # what is not written yet would be forked, too
     with probed_aside(simulation) as probe, team_of(simulation, shares, files) as team:
         return with_alternative(team.run(progress), simulation, probe)
 

@@ -1,5 +1,7 @@
 """A run by several processes: readers of one relay block side by side, publishers in every process.
 
+A run that begins in one process goes on in several from any block: they are forked with its chains.
+
 Law: publishers and the relay chain depend on readers for nothing but their heads and what they took of messages. So
 every process builds the relay chain and the publishers' blocks, and of the readers each builds its own share; after
 each tick heads are exchanged. This process has a share, too. Each puts together rows and figures of its readers, and
@@ -14,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Any
 
 import msgspec
 
@@ -79,17 +80,8 @@ class LinesByChain:
         return {chain: stream.getvalue() for chain, stream in parts.items()}
 
 
-READER_COST = 20
-"""What a reader's block costs beside its keys, in keys."""
-
-FILES_COST = 0.03
-"""What it takes to join and write what is told of all readers, beside their blocks."""
-
 MOST_TICKS_A_PART, MOST_ROWS_A_PART = 16, 1 << 18
 """Relay blocks of which tables and figures are put together at once, and about how many rows that may be."""
-
-ALL_KEYS = 50
-"""Keys that a reader of all keys of a publisher is taken to have: shares need not be exact."""
 
 
 @dataclass(slots=True)
@@ -159,10 +151,11 @@ class Team:
     files: OpenFiles
 
     def run(self, progress: Progress | None) -> Outcome:
-        """Let all blocks pass and return what they came to; raises ``WorkerEnded``, and what a worker raised."""
-        simulation, total = self.share.simulation, Invariants()
+        """Let the blocks that are left pass and return what all came to; raises ``WorkerEnded``."""
+        simulation = self.share.simulation
+        total = simulation.network.ledger.invariants
         order = {int(para_id): place for place, para_id in enumerate(simulation.chains.parachains)}
-        for block in range(1, simulation.scenario.blocks + 1):
+        for block in range(simulation.chains.tick + 1, simulation.scenario.blocks + 1):
             told = [self.share.tick(block), *(self._received(pipe, block) for pipe in self.pipes)]
             heads = [head for it in told for head in it.heads]
             for pipe in self.pipes:
@@ -206,35 +199,10 @@ class Team:
             raise WorkerEnded(block) from None
 
 
-def shares_of(simulation: Simulation, workers: int) -> list[list[ParaId]]:
-    """Return the readers that each of ``workers`` processes builds: the largest first, to the process that has least.
-
-    Shared are modelled readers that do nothing but read, and stay as they began; runs with real runtimes share nothing.
-    """
-    scenario, keys = simulation.scenario, dict[ParaId, int]()
-    real = scenario.wasm_parachains() or simulation.sources.relay_code is not None
-    for chain in () if real else scenario.subscribers():
-        if chain.id not in simulation.published and not chain.upgrades:
-            keys[ParaId(chain.id)] = sum(_key_count(it.keys) for it in chain.subscribe)
-    shares: list[list[ParaId]] = [[] for _ in range(min(workers, len(keys)))]
-    loads = [0.0] * len(shares)
-    if loads:
-        loads[0] = FILES_COST * sum(READER_COST + count for count in keys.values())
-    for para_id in sorted(keys, key=lambda para_id: (-keys[para_id], para_id)):
-        least = min(range(len(loads)), key=lambda number: (loads[number], -number))
-        shares[least].append(para_id)
-        loads[least] += READER_COST + keys[para_id]
-    return shares
-
-
 def ticks_a_part(simulation: Simulation) -> int:
     """Return how many relay blocks make a part: fewer where readers have many keys, each of which may be a row."""
     rows = sum(simulation.feeds.count(chain) for chain in simulation.scenario.subscribers())
     return max(1, min(MOST_TICKS_A_PART, MOST_ROWS_A_PART // max(1, rows)))
-
-
-def _key_count(keys: list[Any] | int | str) -> int:
-    return keys if isinstance(keys, int) else len(keys) if isinstance(keys, list) else ALL_KEYS
 
 
 def reader_shares(simulation: Simulation, shares: list[list[ParaId]]) -> list[ReaderShare]:
@@ -280,7 +248,7 @@ def _work(share: ReaderShare, pipe: Connection, parent: int) -> None:
 def build(share: ReaderShare, pipe: Connection) -> None:
     """Build a share of a run's blocks until all are built; an error is told in place of a tick."""
     share.begin()
-    for block in range(1, share.simulation.scenario.blocks + 1):
+    for block in range(share.simulation.chains.tick + 1, share.simulation.scenario.blocks + 1):
         try:
             told = share.tick(block)
         except Exception as error:

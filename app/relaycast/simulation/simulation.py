@@ -116,7 +116,7 @@ class Simulation:
         sources = Sources.of(scenario) if sources is None else sources
         network = Network(
             seed=scenario.seed,
-            genesis=sources.spec,
+            genesis=sources.start or sources.spec,
             broadcaster=broadcaster_config(scenario),
             trie_engine=trie_engine,
             state_version=relay.state_version,
@@ -171,6 +171,21 @@ class Simulation:
         return WantedFeeds(self.scenario, self.network, self.recorded_keys, self.wasm_workloads)
 
     @property
+    def pure_readers(self) -> list[ParachainTable]:
+        """Modelled parachains that read, do not publish, and are not upgraded; none beside real runtimes.
+
+        Their blocks may be built elsewhere, or not at all: other chains see their heads alone.
+        """
+        if self.wasm_workloads or self.sources.relay_code is not None:
+            return []
+        return [it for it in self.scenario.subscribers() if it.id not in self.published and not it.upgrades]
+
+    @property
+    def key_counts(self) -> dict[int, int]:
+        """How many different keys each reader subscribes to in the whole run."""
+        return {chain.id: self.feeds.count(chain) for chain in self.scenario.subscribers()}
+
+    @property
     def chains(self) -> ChainSimulator:
         """The chains themselves."""
         return self.network.chains
@@ -203,7 +218,7 @@ class Simulation:
 
         A few blocks of those that read most come with a picture.
         """
-        subscribed = {chain.id: self.feeds.count(chain) for chain in self.scenario.subscribers()}
+        subscribed = self.key_counts
         if per_key is None:
             per_key = sum(subscribed.values()) * self.scenario.blocks <= MOST_KEY_ROWS
         ledger = self.network.ledger
@@ -234,10 +249,14 @@ class Simulation:
 
     def run(self, progress: Progress | None = None) -> Outcome:
         """Let the scenario's blocks pass and return what they came to."""
-        for passed in self.blocks():
+        self.let_pass(progress)
+        return self.outcome()
+
+    def let_pass(self, progress: Progress | None, *, last: int | None = None) -> None:
+        """Let relay blocks pass up to number ``last``, the scenario's last by default."""
+        for passed in self.blocks(last=last):
             if progress is not None:
                 progress(passed.block)
-        return self.outcome()
 
     def begin(self, block: int) -> None:
         """Let parachains want and send what they do in relay block number ``block``, which is still to pass."""

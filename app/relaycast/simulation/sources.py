@@ -6,12 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from relaycast.genesis.chain_spec import ChainSpec, refuse_missing_children
+from relaycast.genesis.start import start_of
 from relaycast.genesis.state_export import read_state
 from relaycast.inputs import place_of, read_bytes
 from relaycast.refusal import BadInput
 from relaycast.scenario.message_load import Arrivals
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.wasm_sources import CODE, WasmParachainSource
+from relaycast_collator.relay_chain import Genesis
 from relaycast_trie.exceptions import MissingNode, RelaycastError
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ class Sources:
 
     relay_code: bytes | None = None
     """The relay chain's own runtime, which its state has as ``:code``."""
+
+    start: Genesis | None = None
+    """The state that the relay chain starts from, where several runs share it."""
 
     @classmethod
     def of(cls, scenario: Scenario) -> "Sources":
@@ -52,6 +57,11 @@ class Sources:
         if spec is not None and relay_code is not None:
             spec = replace(spec, top={**spec.top, CODE: relay_code})
         return cls(spec, scenario.recording(), loads, wasm_sources, relay_code)
+
+    def for_many_runs(self, scenario: Scenario) -> "Sources":
+        """Return the same for several runs of a scenario that differ in policies: its genesis is sealed once."""
+        start = start_of(self.spec, seed=scenario.seed, state_version=scenario.relaychain.state_version)
+        return replace(self, start=start.for_many())
 
     @contextmanager
     def telling_refusals(self, scenario: Scenario, block: int) -> Iterator[None]:

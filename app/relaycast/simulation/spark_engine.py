@@ -1,7 +1,7 @@
 """``relaycast run --engine spark``: the same scenario and the same files, computed as a batch run.
 
 Law: the files in ``out/<run-id>/`` are those of the local engine, but for the engine's name. A run is spread by
-segments or by readers side by side (``spark_estimate``). By segments, everything is in ``out/.<run-id>.spark`` until
+segments or by readers side by side (``run_estimate``). By segments, everything is in ``out/.<run-id>.spark`` until
 the run is complete, and the next run of the same id continues from there. Side by side, no pass goes ahead: tasks build
 the run itself, and a run that is stopped starts over.
 """
@@ -20,11 +20,11 @@ from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.alternative import with_alternative
 from relaycast.simulation.alternative_aside import probed_aside
 from relaycast.simulation.batch import BatchSimulation, Elsewhere
+from relaycast.simulation.run_estimate import Estimate, Way, faster_way, shares_of
 from relaycast.simulation.run_files import Finished, write_files
 from relaycast.simulation.run_folder import OpenFiles, staged
-from relaycast.simulation.side_by_side import ReaderShare, Team, build, reader_shares, shares_of
+from relaycast.simulation.side_by_side import ReaderShare, Team, build, reader_shares
 from relaycast.simulation.simulation import Simulation
-from relaycast.simulation.spark_estimate import Estimate, Way, faster_way
 from relaycast_ledger.event_lines import EventLines
 from relaycast_ledger.outcome import Outcome
 from relaycast_ledger.run_statistics import RunStatistics

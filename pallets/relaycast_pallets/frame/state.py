@@ -302,6 +302,19 @@ class State:
         self._hold(held, inline, version)
         self._history = History(self.root, inline, window=window)
 
+    def begun_again(self, *, window: int, engine: Engine) -> "State":
+        """Return a state that begins as this one did, without hashing anything; this one has sealed no block."""
+        tries, history = self._tries, self._history
+        assert isinstance(tries, PlainTries), "a state begins again from plain tries"
+        assert not history.blocks, "a state begins again from its genesis"
+        again = State(window=window, engine=engine)
+        again._tries = PlainTries(tries.db.copy(), tries.state_version, window, tries.roots)
+        for name, storage in self._storages().items():
+            (again.top if name is None else again.child(name)).replace_all(storage.values)
+        inline = {name: set(keys) for name, keys in history.inline.items()}
+        again._history = History(self.root, inline, window=window)
+        return again
+
     def _begin(self, window: int) -> None:
         if window < 1:
             raise ValueError(f"at least the last state is kept, got a window of {window}")

@@ -114,6 +114,12 @@ class MemoryDB:
         for node_hash in each:
             self.remove(node_hash)
 
+    def copy(self) -> "MemoryDB":
+        """Return another database with the same nodes."""
+        other = MemoryDB(hasher=self.hasher)
+        other._nodes, other._counts = dict(self._nodes), dict(self._counts)
+        return other
+
     def clear(self) -> None:
         """Forget everything."""
         self._nodes.clear()

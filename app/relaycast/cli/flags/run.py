@@ -65,7 +65,7 @@ Workers = Annotated[
     Parameter(
         name="--workers",
         group=RUNNING,
-        help="processes of this machine that build readers' blocks side by side, 1 by default; Spark chooses by itself",
+        help="processes of this machine that build readers' blocks side by side; chosen by itself when it pays",
     ),
 ]
 

@@ -15,8 +15,8 @@ from relaycast.refusal import BadInput, shown
 from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
 
 if TYPE_CHECKING:
+    from relaycast.simulation.run_estimate import Way
     from relaycast.simulation.run_files import Finished
-    from relaycast.simulation.spark_estimate import Way
     from relaycast_ledger.bulk_work import Engine
     from relaycast_ledger.segments.simulated import Progress
     from relaycast_ledger.table_places import TablePlace
@@ -267,8 +267,8 @@ def _segment_option(flags: SparkFlags) -> str:
 def run_on_spark(scenario: Scenario, flags: RunFlags, spark: SparkFlags, *, say: Callable[["Way"], None]) -> "Finished":
     """Run ``scenario`` on Spark and ``say`` how it is spread; raises ``BadInput`` where it cannot start."""
     from relaycast.cli.tables.bars import stage_progress  # noqa: PLC0415
+    from relaycast.simulation.run_estimate import estimated  # noqa: PLC0415
     from relaycast.simulation.spark_engine import SparkOptions, simulate_with_spark  # noqa: PLC0415
-    from relaycast.simulation.spark_estimate import estimated  # noqa: PLC0415
     from relaycast_spark.session import require_spark  # noqa: PLC0415
 
     if spark.segment_blocks is not None and not 1 <= spark.segment_blocks <= MAX_BLOCKS:

@@ -1,4 +1,6 @@
-"""Estimates the time of a run here and on Spark from its first blocks, and chooses how Spark spreads it.
+"""Estimates the time of a run from its first blocks, and chooses how it is spread: over processes here, or on Spark.
+
+More processes of this machine pay only where much is left to build: they share out readers, and each repeats the rest.
 
 Spark needs seconds before it does anything. By segments, every block passes through the spine of the driver: a run is
 at most twice as fast as in one process, and one that is stopped resumes. Readers side by side have no spine: the
@@ -9,10 +11,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
 from relaycast.scenario.scenario import Scenario
-from relaycast.simulation.alternative import probed_blocks
-from relaycast.simulation.simulation import Simulation
+from relaycast.simulation.alternative import probing
+from relaycast.simulation.simulation import Progress, Simulation
 from relaycast_collator import BlockBuilt, BlockPanicked, Fact, RelaySealed
 from relaycast_trie import Engine
 from relaycast_xcm import ParaId
@@ -36,6 +39,54 @@ BLOCK_BYTES = 4_096
 
 PROBE_SHARE = 0.8
 """Time of a block that is run again under the other cache policy, over that of a block."""
+
+TEAM_SECONDS = 0.1
+"""What more processes take before they build a block: loading, forking, and copying memory that is written to."""
+
+TEAM_SHARE = 0.1
+"""Part of a run's time that exchanging heads and joining rows takes."""
+
+LEAST_SAVED_SECONDS, LEAST_GAIN = 2.0, 1.25
+"""More processes pay if they save so much, and are so many times as fast."""
+
+NEARLY = 1.1
+"""The fewest processes are taken that need at most this many times as long as the best number of them."""
+
+FREE_CORE = 0.8
+"""Processor time a second from which this process has a core to itself: else others work here, and no core is free."""
+
+READER_COST = 20
+"""What a reader's block costs beside its keys, in keys."""
+
+FILES_COST = 0.03
+"""What it takes to join and write what is told of all readers, beside their blocks."""
+
+ALL_KEYS = 50
+"""Keys that a reader of all keys of a publisher is taken to have: shares need not be exact."""
+
+Shares = list[list[ParaId]]
+"""The readers that each process builds."""
+
+
+def shares_of(simulation: Simulation, workers: int) -> Shares:
+    """Return the readers that each of ``workers`` processes builds: the largest first, to the process that has least.
+
+    Shared are readers that do nothing but read, and stay as they began; runs with real runtimes share nothing.
+    """
+    keys = {ParaId(it.id): sum(_key_count(wanted.keys) for wanted in it.subscribe) for it in simulation.pure_readers}
+    shares: Shares = [[] for _ in range(min(workers, len(keys)))]
+    loads = [0.0] * len(shares)
+    if loads:
+        loads[0] = FILES_COST * sum(READER_COST + count for count in keys.values())
+    for para_id in sorted(keys, key=lambda para_id: (-keys[para_id], para_id)):
+        least = min(range(len(loads)), key=lambda number: (loads[number], -number))
+        shares[least].append(para_id)
+        loads[least] += READER_COST + keys[para_id]
+    return shares
+
+
+def _key_count(keys: list[Any] | int | str) -> int:
+    return keys if isinstance(keys, int) else len(keys) if isinstance(keys, list) else ALL_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +145,52 @@ def faster_way(estimate: Estimate, shares: Sequence[Sequence[ParaId]], cores: in
     )
 
 
+def chosen_shares(simulation: Simulation, left: Estimate, cores: int) -> Shares:
+    """Return the readers of each process that builds the rest of a run on ``cores``: one share if more do not pay.
+
+    The rest takes one process ``left.local`` seconds.
+    """
+    alone: Shares = [[]]
+    if left.local * (1 - 1 / cores) < LEAST_SAVED_SECONDS:
+        return alone
+    tried = [shares_of(simulation, workers) for workers in range(2, cores + 1)]
+    begun = TEAM_SECONDS + TEAM_SHARE * left.local
+    seconds = [begun + left.local / left.gain_side_by_side(shares) for shares in tried]
+    best = min(seconds)
+    if best > min(left.local - LEAST_SAVED_SECONDS, left.local / LEAST_GAIN):
+        return alone
+    return next(shares for shares, needed in zip(tried, seconds, strict=True) if needed <= NEARLY * best)
+
+
+def passed_alone(simulation: Simulation, cores: int, progress: Progress | None) -> Shares:
+    """Let blocks pass until more processes pay, or all of them; return the shares of the blocks that are left.
+
+    Their time is looked at again each time that as many blocks have passed as before. The first block loads what is
+    needed and does not count.
+    """
+    readers, chains, blocks = _ReaderClock(), simulation.chains, simulation.scenario.blocks
+    simulation.let_pass(progress, last=1)
+    chains.listeners.append(readers.on_fact)
+    look = FEWEST_BLOCKS
+    while (block := chains.tick) < blocks:
+        began, seen = time.process_time(), time.perf_counter()
+        simulation.let_pass(progress, last=min(look, blocks))
+        readers.settle()
+        took, lasted = time.process_time() - began, time.perf_counter() - seen
+        if took > FREE_CORE * lasted:
+            left = took / (chains.tick - block) * (blocks - chains.tick)
+            parts = {para_id: seconds / took for para_id, seconds in readers.seconds.items()}
+            shares = chosen_shares(simulation, Estimate(left, 0.0, parts), cores)
+            if len(shares) > 1:
+                break
+        readers.seconds.clear()
+        look *= 2
+    else:
+        shares = [[]]
+    chains.listeners.remove(readers.on_fact)
+    return shares
+
+
 class _ReaderClock:
     """Shares out the processor time that a tick's parachains take among them: they are executed and sealed together.
 
@@ -148,8 +245,8 @@ def estimated(
     whole = max(time.process_time() - started, 1e-9)
     readers.settle()
     parts = {ParaId(it.id): readers.seconds.get(ParaId(it.id), 0.0) / whole for it in scenario.subscribers()}
-    keys = sum(simulation.feeds.count(chain) for chain in scenario.subscribers())
-    probed = PROBE_SHARE * probed_blocks(scenario, keys)
+    again = probing(scenario, simulation.key_counts)
+    probed = PROBE_SHARE * again.last * len(again.readers) / max(1, len(parts))
     return of_rate(scenario.blocks - 1, median(seconds or [0.0]), begin - began, probed=probed, readers=parts)
 
 
