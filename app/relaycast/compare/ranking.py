@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from relaycast.compare.comparison import Design, DesignFigures, measure
 from relaycast.scenario.policy_choice import KINDS, names_of
 from relaycast.scenario.scenario import Scenario
+from relaycast.simulation.sources import Sources
 from relaycast.terminal import counted
 from relaycast_trie.engine import Engine
 
@@ -85,10 +86,10 @@ def measured(
     scenario: Scenario, *, trie_engine: Engine = "auto", progress: Callable[[str], object] = lambda _: None
 ) -> list[tuple[str, Design]]:
     """Run every alternative; ``progress`` is called with the name of each before it begins."""
-    found = []
+    found, sources = [], Sources.of(scenario.with_copies()).for_many_runs(scenario)
     for policy, one in alternatives(scenario):
         progress(policy)
-        found.append((policy, measure(one, trie_engine=trie_engine)))
+        found.append((policy, measure(one, trie_engine=trie_engine, sources=sources)))
     return found
 
 
