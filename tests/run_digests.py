@@ -35,6 +35,7 @@ PRESETS = (
     "heavy-messages",
     "hundred-subscribers",
     "late-subscriber",
+    "many-keys",
     "mass-expiry",
     "moving-window",
     "oracle",
@@ -45,6 +46,7 @@ SHORT_BLOCKS = {
     "heavy-messages": 5,
     "hundred-subscribers": 3,
     "late-subscriber": 4,
+    "many-keys": 6,
     "mass-expiry": 4,
 }
 """Relay blocks of a preset in the quick suite, where they are not ``SHORT``: enough for the first of what it shows."""

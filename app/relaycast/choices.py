@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from relaycast.predict.ground import BARE, GROUNDS, KUSAMA, MODELLED, Ground
 from relaycast.refusal import BadInput, nearest
-from relaycast.scenario.policy_choice import KINDS, PolicyTable, check_policies
+from relaycast.scenario.policy_choice import KINDS, PolicyTable, check_policies, walked_plainly
 from relaycast.scenario.policy_choice import budget_of as _budget_of
 from relaycast.scenario.policy_choice import policies_of as _policies_of
 from relaycast_pallets.broadcaster.config import DRAFT_MOCK, POLKADOT, PRESETS, ROCOCO, SPEC, BroadcasterConfig
@@ -80,6 +80,7 @@ __all__ = [
     "broadcaster_of",
     "budget_of",
     "policies_of",
+    "walked_plainly",
 ]
 
 NAMES: Mapping[str, tuple[str, ...]] = {

@@ -284,11 +284,15 @@ class Network(Upgradable):
         weight = declared(callback_us, callback_proof_bytes, config.callback_limit)
         ensure_within(config, already, wanted)
         chain = self._chain(para_id, **options)
+        known_keys = {publisher: set(some) for publisher, some in chain.kept.wanted.items()}
+        added: dict[int, list[bytes]] = {}
         for feed in wanted:
-            if feed.key not in chain.kept.wanted.get(ParaId(feed.publisher), ()):
-                self.chains.subscribe(para_id, feed.publisher, [feed.key])
+            if feed.key not in known_keys.get(ParaId(feed.publisher), ()):
+                added.setdefault(feed.publisher, []).append(feed.key)
             if weight != Weight.ZERO:
                 chain.declare(ParaId(feed.publisher), [feed.key], weight)
+        for publisher, some in added.items():
+            self.chains.subscribe(para_id, publisher, some)
         self._feeds.update(zip(wanted, wanted, strict=True))
         return Reader(self.chains.collators[chain.para_id], self._feeds)
 

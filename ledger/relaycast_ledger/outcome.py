@@ -533,6 +533,9 @@ class RelayOutcome(Struct, frozen=True, kw_only=True):
     runtime: str | UnsetType = UNSET
     """Name and version of the runtime that builds its blocks; absent where all of it is modelled."""
 
+    lifted: list[str] | UnsetType = UNSET
+    """Its limits that are above those proposed for Polkadot, each with both values; absent where none is."""
+
 
 class UpgradeOutcome(Struct, frozen=True, kw_only=True):
     """A runtime upgrade in mid-run."""

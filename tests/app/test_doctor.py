@@ -30,7 +30,7 @@ def test_what_runs_the_tests_is_not_broken(relaycast: Command) -> None:
     assert {it["state"] for it in ended.json["findings"]} <= {"ok", "slow", "missing"}
     names = [it["name"] for it in ended.json["findings"]]
     assert names[:2] == ["python", "packages"]
-    assert {"extra spark", "cpu", "compiled code", "java", "node", "folder", "machine"} <= set(names)
+    assert {"extra spark", "policies", "cpu", "compiled code", "java", "node", "folder", "machine"} <= set(names)
 
 
 def test_what_is_not_there_is_said_with_what_it_is_for_and_how_to_fix_it(

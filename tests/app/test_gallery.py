@@ -14,7 +14,7 @@ from relaycast_ledger.outcome import Outcome, SubscriberOutcome
 
 outcome = cache(gallery_page.outcome)
 
-LONG = {"block-times", "griefed-publisher", "heartbeats", "heavy-messages", "hundred-subscribers"}
+LONG = {"block-times", "griefed-publisher", "heartbeats", "heavy-messages", "hundred-subscribers", "many-keys"}
 """Presets that take a second and more at full length; digests of their first blocks are looked at with every check."""
 
 
@@ -46,6 +46,12 @@ def griefed_publisher(run: Outcome) -> bool:
     kept = exchange.callbacks == 38 * 50 + 24 * 50
     sixth = 1.14 < careless.proof_bytes.max / (careless.static_bytes.p50 + 5_270) < 1.18
     return exchange.disabled_publishers == [2000] and kept and not careless.disabled_publishers and sixth
+
+
+def many_keys(run: Outcome) -> bool:
+    (reader,) = run.subscribers
+    is_followed = (reader.keys, reader.callbacks, reader.incomplete_blocks) == (100_000, 110_000, 0)
+    return is_followed and len(run.relaychain.lifted or ()) == 3 and reader.own_bytes.max > reader.proof_bytes.max
 
 
 def mass_expiry(run: Outcome) -> bool:
@@ -102,6 +108,7 @@ CLAIMS: dict[str, Callable[[Outcome], bool]] = {
         heavy_messages,
         hundred_subscribers,
         late_subscriber,
+        many_keys,
         mass_expiry,
         moving_window,
         oracle,

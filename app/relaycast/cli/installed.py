@@ -134,6 +134,7 @@ def fits(version: str, requirement: Requirement) -> bool:
 
 def _engine() -> Iterator[Finding]:
     try:
+        from relaycast.scenario.policy_choice import walked_plainly  # noqa: PLC0415
         from relaycast_trie.array.warm_up import kept_code  # noqa: PLC0415 - loads the compiler
 
         code = kept_code()
@@ -143,6 +144,8 @@ def _engine() -> Iterator[Finding]:
     for switch, on in (("NUMBA_DISABLE_JIT", not code.compiled), ("NUMBA_BOUNDSCHECK", code.checked and code.compiled)):
         if on:
             yield Finding(name="array engine", state=Health.SLOW, found=f"{switch} is set", fix=f"unset {switch}")
+    plainly = f"passes in plain Python, whatever the engine: {', '.join(walked_plainly())}"
+    yield Finding(name="policies", state=Health.OK, found=plainly)
     vectors = "AVX-512" if code.lanes == 8 else "no AVX-512"
     found = f"{vectors}: {code.lanes} hashes at once, {'masked' if code.masked else 'plain'} copies"
     yield Finding(name="cpu", state=Health.OK, found=found)

@@ -31,7 +31,7 @@ def demo(
     """Run a preset end to end: a summary here, run.json, Parquet tables, events.jsonl and report.html in out/.
 
     Presets: oracle, ring-roots, config-sync; heavy-messages, late-subscriber, griefed-publisher, mass-expiry,
-    heartbeats, moving-window, block-times, hundred-subscribers. docs/gallery.md says what each of them shows.
+    heartbeats, moving-window, block-times, hundred-subscribers, many-keys. docs/gallery.md says what each shows.
 
     Example: relaycast demo ring-roots --genesis kusama-genesis.json.gz
     """

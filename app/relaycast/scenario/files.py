@@ -13,12 +13,13 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
+from msgspec.structs import asdict
 
 from relaycast.inputs import STDIN, parse_json, parse_toml, place_of, read_bytes
 from relaycast.refusal import BadInput, nearest, one_line, shown
 from relaycast.scenario.checks import check_references
 from relaycast.scenario.ranges import WANTED_KEYS
-from relaycast.scenario.scenario import MAX_BLOCKS, Scenario
+from relaycast.scenario.scenario import MAX_BLOCKS, RelayChainTable, Scenario
 
 Table = dict[str, Any]
 
@@ -93,6 +94,13 @@ def ground_of(name: str, place: str) -> Table:
     ``place`` is where the name stands. Files that are named in it are relative to the working folder.
     """
     return _fold({"extends": name}, place, Path(), ())
+
+
+def lifted_limits(relay: RelayChainTable) -> list[str]:
+    """Return the limits of a relay chain that are above those of the preset ``polkadot-2026``, with both values."""
+    proposed: Table = ground_of("polkadot-2026", "the preset")["relaychain"]
+    limits = {name: value for name, value in asdict(relay).items() if name.startswith("max_") and name in proposed}
+    return [f"{name} {value:,} (of {proposed[name]:,})" for name, value in limits.items() if value > proposed[name]]
 
 
 def load_scenario(file: str) -> Scenario:

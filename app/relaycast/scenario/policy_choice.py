@@ -12,7 +12,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
 from relaycast.refusal import BadInput, nearest, shown
+from relaycast_collator.latest_values import LatestValues
+from relaycast_pallets.frame.state import State
+from relaycast_pallets.frame.system import System
 from relaycast_pallets.parachain_system.relay_budget import BudgetPolicy, CumulusSixths, Floor, Remaining
+from relaycast_pallets.subscriber.pallet import Subscriber
 from relaycast_pallets.subscriber.policies import (
     MAX_NODE_BYTES,
     Advanced,
@@ -24,6 +28,8 @@ from relaycast_pallets.subscriber.policies import (
     SystemFirstShuffled,
     WhenPublisherDone,
 )
+from relaycast_pallets.subscriber.proof_pass import TrackedProof
+from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions
 from relaycast_pallets.subscriber.variants.drafts import (
     AfterFirstKey,
@@ -35,6 +41,7 @@ from relaycast_pallets.subscriber.variants.drafts import (
     ValuesOnly,
 )
 from relaycast_pallets.subscriber.variants.metered_state import MeterOwnState
+from relaycast_xcm.primitives import LOWEST_PUBLIC_ID, ParaId, Weight, WeightMeter
 
 
 class PolicyTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,6 +146,20 @@ def budget_of(table: PolicyTable, *, pov_percent: int, pov_bytes: int | None = N
         assert number is not None
         return Floor(int(number), whole)
     return CumulusSixths()
+
+
+def walked_plainly() -> list[str]:
+    """Return the policies, each as ``kind=name``, under which no publisher is walked in arrays, whatever the engine."""
+    named = ((kind, name) for kind in KINDS if kind != "budget" for name in KINDS[kind])
+    return [f"{kind}={name}" for kind, name in named if not _fits_arrays(replace(PolicyTable(), **{kind: name}))]
+
+
+def _fits_arrays(table: PolicyTable) -> bool:
+    handler = LatestValues()
+    handler.subscribe(ParaId(LOWEST_PUBLIC_ID), [SubscribedKey(bytes(32))])
+    subscriber = Subscriber(System(State(window=1)), handler, policies=policies_of(table))
+    reads = subscriber.paid_reads(TrackedProof((), bytes(32)), WeightMeter(Weight.MAX))
+    return all(map(reads.fits_arrays, subscriber.plan().views.values()))
 
 
 def with_overrides(table: PolicyTable, overrides: Iterable[str], *, place: str = "--policy") -> PolicyTable:

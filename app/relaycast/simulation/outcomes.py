@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from relaycast.predict.closed_forms import value_sizes
+from relaycast.scenario.files import lifted_limits
 from relaycast.scenario.scenario import ParachainTable, RelayChainTable
 from relaycast.simulation.sources import Sources
 from relaycast.simulation.wasm_sources import loaded
@@ -63,6 +64,7 @@ def relay_outcome(chain: RelayChain, table: RelayChainTable, sources: Sources, *
         allowed_pov_bytes=table.allowed_pov_bytes,
         max_pov_bytes=table.max_pov_bytes,
         runtime=msgspec.UNSET if runtime is None else f"{runtime.spec_name} {runtime.spec_version}",
+        lifted=lifted_limits(table) or msgspec.UNSET,
     )
 
 

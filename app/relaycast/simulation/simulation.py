@@ -62,6 +62,9 @@ if TYPE_CHECKING:
     from relaycast.simulation.wasm_parachains import WasmParachainWorkload
     from relaycast_ledger.run_tables import RunTables, TableRows
 
+MOST_PICTURED_KEYS = 20_000
+"""Keys beyond which a picture of their paths takes longer to draw than blocks do, and shows a grey band."""
+
 PICTURED_SUBSCRIBERS = 8
 PICTURED_BLOCKS = 6
 """Blocks of a subscriber that the report may choose from: the first ones with callbacks."""
@@ -223,7 +226,8 @@ class Simulation:
             per_key = sum(subscribed.values()) * self.scenario.blocks <= MOST_KEY_ROWS
         ledger = self.network.ledger
         ledger.accounts = Accounts.BY_KEY if per_key else Accounts.BY_PUBLISHER
-        for para_id in sorted(subscribed, key=lambda para_id: -subscribed[para_id])[:PICTURED_SUBSCRIBERS]:
+        pictured = [para_id for para_id, keys in subscribed.items() if keys <= MOST_PICTURED_KEYS]
+        for para_id in sorted(pictured, key=lambda para_id: -subscribed[para_id])[:PICTURED_SUBSCRIBERS]:
             ledger.pictures[ParaId(para_id)] = PICTURED_BLOCKS
 
     def echo(self) -> Scenario:

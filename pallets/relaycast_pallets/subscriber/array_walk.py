@@ -45,16 +45,18 @@ class ArrayReads(PaidReads):
         super().__init__(proof, meter, charges)
         self._engine = engine
 
+    def fits_arrays(self, view: PublisherView) -> bool:
+        """Return whether a publisher can be walked in arrays: no deletions to report, and a price for each size."""
+        fits = isinstance(self.proof.nodes, dict) and self.meter.consumed.all_lte(self.meter.limit)
+        fits = fits and self.charges.largest < MOST_PRICES and view.delivered is frozenset
+        return fits and (view.cache is NO_CACHED_NODES or isinstance(view.cache, PublisherNodes))
+
     def walk(self, view: PublisherView, keys: int, *, max_depth: int) -> PublisherWalk:
         """Return what walks a publisher, that many ``keys`` first."""
         pays = pays_in_arrays(WALKS, keys) if self._engine == "auto" else self._engine == "array"
-        fits = isinstance(self.proof.nodes, dict) and self.meter.consumed.all_lte(self.meter.limit)
-        fits = fits and self.charges.largest < MOST_PRICES
-        if pays and fits and view.delivered is frozenset and kernels_can_be_compiled():
+        if pays and self.fits_arrays(view) and kernels_can_be_compiled():
             cache = view.cache
-            kept = array_engine("side_by_side").NodeTable() if cache is NO_CACHED_NODES else None
-            if isinstance(cache, PublisherNodes):
-                kept = cache.table()
+            kept = cache.table() if isinstance(cache, PublisherNodes) else array_engine("side_by_side").NodeTable()
             if kept is not None:
                 if not isinstance(self.made, ReadLog):
                     self.made = ReadLog(self.made)

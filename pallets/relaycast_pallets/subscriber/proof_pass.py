@@ -220,6 +220,10 @@ class PaidReads:
             raise InvalidChildRoot(derive_child_info(view.para_id).prefixed_storage_key())
         return value
 
+    def fits_arrays(self, _view: PublisherView) -> bool:
+        """Return whether a publisher can be walked in arrays."""
+        return False
+
     def walk(self, view: PublisherView, _keys: int, *, max_depth: int) -> PublisherWalk:
         """Return what walks the keys of a publisher, that many of them first."""
         return PublisherWalk(view.subscribed, max_depth=max_depth)

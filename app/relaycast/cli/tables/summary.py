@@ -98,6 +98,8 @@ def print_summary(finished: Finished, *, verbose: bool = False) -> None:
     head = f"{run.name}  {counted(run.blocks, 'relay block')}, seed {run.seed}, genesis {run.relaychain.genesis}"
     head += f", relay chain run by {run.relaychain.runtime}" if run.relaychain.runtime else ""
     out.print(head, style="bold", markup=False)
+    if run.relaychain.lifted:
+        out.print(f"limits lifted above Polkadot's: {', '.join(run.relaychain.lifted)}", markup=False)
     out.print()
     if run.runtimes:
         _print_runtimes(out, run, verbose=verbose)
