@@ -40,6 +40,8 @@ PART_OF = {
     "encode._refer_to_leaves": "encode._refer_to_entries",
     "encode._refer_to_level": "encode.refer_to_branches",
     "get.collect_proof": "get.collect_proofs",
+    "python_lists._copy_string": "python_lists._gather_items",
+    "python_lists._gather_items": "python_lists._gather",
     "python_lists.put_string": "python_lists._scatter",
     "get.copy_hashes": "get.hashes_of",
     "get._list_hashed": "get.hashes_of",

@@ -129,7 +129,7 @@ EXERCISE = str(ROOT / "tests" / "kernel_exercise.py")
 
 COMPILED_ALONE = {
     "multibuffer_hash._hash_short",
-    "python_lists._gather",
+    *(f"python_lists.{name}" for name in ("_copy_string", "_gather", "_gather_items", "_gather_pairs")),
     "packed_args._fill_cells",
     "python_lists._scatter",
     "python_lists.put_string",

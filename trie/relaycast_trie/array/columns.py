@@ -4,14 +4,14 @@ Strings of one width lie one after another; others lie anywhere in the data, wit
 that comes from outside is checked here, so that no kernel reads beyond an array.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from relaycast_trie.kernels.build import settle_ties, take_strings, take_words
-from relaycast_trie.kernels.python_lists import NOT_BYTES, gathered, scattered
+from relaycast_trie.kernels.python_lists import NOT_BYTES, Gathered, gathered, gathered_pairs, scattered
 from relaycast_trie.kernels.tables import Column
 
 Array = npt.NDArray[Any]
@@ -43,10 +43,22 @@ def column_of(strings: Strings, what: str) -> tuple[Column, int]:
 
 def column_of_list(strings: Sequence[bytes]) -> tuple[Column, int]:
     """Return the column that holds these strings, and how many there are."""
-    data, offsets, sizes, width = strings_together(strings)
-    if width >= 0:
-        return fixed(data, width), len(sizes)
-    return Column(data, offsets[:-1], sizes, -1), len(sizes)
+    found = strings_together(strings)
+    return _column(found), len(found[2])
+
+
+def columns_of_pairs(pairs: Mapping[bytes, bytes]) -> tuple[Column, Column]:
+    """Return the keys and the values of ``pairs`` as columns."""
+    if type(pairs) is dict:
+        found = gathered_pairs(pairs)
+        if all(part[3] != NOT_BYTES for part in found):
+            return _column(found[0]), _column(found[1])
+    return column_of_list(list(pairs))[0], column_of_list(list(pairs.values()))[0]
+
+
+def _column(found: Gathered) -> Column:
+    data, offsets, sizes, width = found
+    return fixed(data, width) if width >= 0 else Column(data, offsets[:-1], sizes, -1)
 
 
 def rows_of(strings: list[bytes]) -> Array | None:
@@ -57,7 +69,7 @@ def rows_of(strings: list[bytes]) -> Array | None:
     return np.frombuffer(bytearray().join(strings), np.uint8).reshape(len(strings), width)
 
 
-def strings_together(strings: Iterable[bytes]) -> tuple[Array, npt.NDArray[np.int64], npt.NDArray[np.int32], int]:
+def strings_together(strings: Iterable[bytes]) -> Gathered:
     """Return strings one after another, their offsets, their sizes, and the width that they share, -1 for none.
 
     Whatever holds bytes is taken for them; anything else is a ``TypeError``, and 2 GiB in one are a ``ValueError``.
@@ -88,8 +100,14 @@ def ascending(column: Column, count: int) -> npt.NDArray[np.int32]:
         take_words(column, skip, words)
         if words.min() != words.max():
             break
-    order = np.argsort(words).astype(np.int32)
-    return order[: settle_ties(column, words[order], order, np.empty(count, np.int32))]
+    low = np.uint64(count.bit_length())  # the lowest bits make room for a string's number: numbers sort twice as fast
+    numbers = (np.uint64(1) << low) - np.uint64(1)
+    words &= ~numbers
+    words |= np.arange(count, dtype=np.uint64)
+    words.sort()
+    order = (words & numbers).astype(np.int32)
+    words >>= low
+    return order[: settle_ties(column, words, order, np.empty(count, np.int32))]
 
 
 def take(column: Column, order: npt.NDArray[np.int32]) -> Column:

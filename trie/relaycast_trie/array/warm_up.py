@@ -112,7 +112,9 @@ VALUES = [key * 20 for key in KEYS]
 
 def roots() -> ArrayTrie:
     """Build a trie of keys in any order, and compute a root and no more."""
-    root_of(dict(zip(KEYS, VALUES, strict=True)), StateVersion.V1)
+    pairs = dict(zip(KEYS, VALUES, strict=True))
+    root_of(pairs, StateVersion.V1)
+    ArrayTrie.from_pairs(pairs)
     trie = ArrayTrie.from_arrays(KEYS[::-1], VALUES[::-1], window=1)
     trie.commit()
     return trie
