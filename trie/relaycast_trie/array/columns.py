@@ -48,7 +48,15 @@ def column_of_list(strings: Sequence[bytes]) -> tuple[Column, int]:
 
 
 def columns_of_pairs(pairs: Mapping[bytes, bytes]) -> tuple[Column, Column]:
-    """Return the keys and the values of ``pairs`` as columns."""
+    """Return the keys of ``pairs`` as a column that ascends, and their values."""
+    keys, values = _columns_of_pairs(pairs)
+    order = ascending(keys, len(pairs))
+    keys = take(keys, order)  # one after the other, so that the memory of the first one serves the second
+    values = take(values, order)
+    return keys, values
+
+
+def _columns_of_pairs(pairs: Mapping[bytes, bytes]) -> tuple[Column, Column]:
     if type(pairs) is dict:
         found = gathered_pairs(pairs)
         if all(part[3] != NOT_BYTES for part in found):

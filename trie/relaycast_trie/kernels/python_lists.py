@@ -182,14 +182,14 @@ if JIT and LOCKED:
             _copy(data, at, address, size)
 
     @locked_kernel
-    def _gather_items(addresses: Int64s, exact: int) -> Gathered:
+    def _gather_items(addresses: Int64s, exact: int, spread: bool) -> Gathered:
         """Return the strings at these addresses of objects; ``exact`` is the address of the type ``bytes``.
 
         The width is ``MIXED`` where there are several, and ``NOT_BYTES``, the rest without meaning, where an object is
-        of another type or too long. The addresses change.
+        of another type or too long. Strings of one width have no offsets and sizes unless ``spread``. The addresses
+        change.
         """
         count = len(addresses)
-        offsets, sizes = np.empty(count + 1, np.int64), np.empty(count, np.int32)
         width, first = int64(0), int64(0)
         if count > 0 and _type(addresses[0]) == exact:
             width = _string(addresses[0])[1]
@@ -203,9 +203,12 @@ if JIT and LOCKED:
             address, size = _string(addresses[first])
             if size != width:
                 break
-            offsets[first], sizes[first] = first * width, width
-            _copy_string(data, offsets[first], address, size)
+            _copy_string(data, first * width, address, size)
             first += 1
+        places = count if spread or first < count else 0
+        offsets, sizes = np.empty(places + 1, np.int64), np.empty(places, np.int32)
+        for i in range(min(first, places)):
+            offsets[i], sizes[i] = i * width, width
         total = first * width
         for i in range(first, count):
             if i + OBJECTS_AHEAD < count:
@@ -219,7 +222,7 @@ if JIT and LOCKED:
                 width = int64(MIXED)
             addresses[i], offsets[i], sizes[i] = address, total, size
             total += size
-        offsets[count] = total
+        offsets[places] = total
         if first == count:
             return data, offsets, sizes, width
         whole = np.empty(total, np.uint8)
@@ -238,7 +241,7 @@ if JIT and LOCKED:
         addresses = np.empty(_count(strings), np.int64)
         for i in range(len(addresses)):
             addresses[i] = _item(strings, i)
-        return _gather_items(addresses, exact)
+        return _gather_items(addresses, exact, True)
 
     @locked_kernel
     def _gather_pairs(pairs: int, count: int, exact: int) -> tuple[Gathered, Gathered]:
@@ -247,7 +250,7 @@ if JIT and LOCKED:
         place = int64(0)
         for i in range(count):
             _, place, keys[i], values[i] = _pair(pairs, place)
-        return _gather_items(keys, exact), _gather_items(values, exact)
+        return _gather_items(keys, exact, False), _gather_items(values, exact, False)
 
     def gathered(strings: list[Any]) -> Gathered:
         """Return all strings one after another, their offsets, their sizes, and the width that they share.
@@ -265,7 +268,9 @@ if JIT and LOCKED:
     def gathered_pairs(pairs: dict[Any, Any]) -> tuple[Gathered, Gathered]:
         """Return the keys of a dict and its values, each as ``gathered`` returns a list.
 
-        INVARIANT: as there; a kernel that keeps the lock finds as many pairs as the dict says that it has.
+        Offsets and sizes are without meaning where there is a common width.
+
+        INVARIANT: as there; while the lock is kept, there are as many pairs as the dict says.
         """
         if type(pairs) is not dict:
             raise TypeError(f"expected a dict of byte strings, got {type(pairs).__name__}")
