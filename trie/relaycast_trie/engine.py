@@ -42,9 +42,9 @@ PACKAGE = "relaycast_trie.kernels"
 
 BUILDS, CHANGES, VERIFIES = "encode.refer_to_branches", "settle.change", "verify.verify_proofs"
 ROOTS, READS = "at_once.root_at_once", "at_once.verify_at_once"
-DECODES, ENCODES = "at_once.decode_at_once", "decode.write_list"
+DECODES, ENCODES = "at_once.decode_at_once", "at_once.encode_at_once"
 WALKS, HASHES = "side_by_side.walk_side_by_side", "verify.hash_strings"
-FOLDS, UNFOLDS = "compact.encode_walk", "compact.decode_levels"
+FOLDS, UNFOLDS = "compact.encode_walk", "compact.full_list"
 """For each kind of work, the kernel that contains most others that the work needs, by module and name."""
 
 CROSSOVERS = {
@@ -54,7 +54,7 @@ CROSSOVERS = {
     ROOTS: 2,
     READS: 4,
     DECODES: 500,
-    ENCODES: 64,
+    ENCODES: 12,
     FOLDS: 2,
     UNFOLDS: 3,
     WALKS: 16,

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from relaycast_trie.kernels.build import settle_ties, take_strings, take_words
+from relaycast_trie.kernels.build import rank_strings, settle_ties, take_strings
 from relaycast_trie.kernels.python_lists import NOT_BYTES, Gathered, gathered, gathered_pairs, scattered
 from relaycast_trie.kernels.tables import Column
 
@@ -99,23 +99,12 @@ def longest(column: Column, count: int) -> int:
 
 
 def ascending(column: Column, count: int) -> npt.NDArray[np.int32]:
-    """Return the order in which strings strictly ascend; of equal ones only the last counts.
-
-    Strings are sorted by the first eight bytes in which they are not all equal: keys of storage share long prefixes.
-    """
-    words = np.zeros(count, np.uint64)
-    for skip in range(0, longest(column, count), 8):
-        take_words(column, skip, words)
-        if words.min() != words.max():
-            break
-    low = np.uint64(count.bit_length())  # the lowest bits make room for a string's number: numbers sort twice as fast
-    numbers = (np.uint64(1) << low) - np.uint64(1)
-    words &= ~numbers
-    words |= np.arange(count, dtype=np.uint64)
+    """Return the order in which strings strictly ascend; of equal ones only the last counts."""
+    words = np.empty(count, np.uint64)
+    rank_strings(column, longest(column, count), words)
     words.sort()
-    order = (words & numbers).astype(np.int32)
-    words >>= low
-    return order[: settle_ties(column, words, order, np.empty(count, np.int32))]
+    order, spare = np.empty((2, count), np.int32)
+    return order[: settle_ties(column, words, order, spare)]
 
 
 def take(column: Column, order: npt.NDArray[np.int32]) -> Column:
@@ -133,7 +122,7 @@ def take(column: Column, order: npt.NDArray[np.int32]) -> Column:
 
 def strings_in(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> list[bytes]:
     """Return the strings between consecutive offsets."""
-    return cast(list[bytes], scattered(data, offsets[:-1], np.diff(offsets).astype(np.int32)))
+    return cast(list[bytes], scattered(data, offsets[:-1], (offsets[1:] - offsets[:-1]).astype(np.int32)))
 
 
 def strings_of(column: Column, count: int) -> list[bytes]:
