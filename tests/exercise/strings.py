@@ -9,7 +9,7 @@ from kernel_inputs import array
 from relaycast_trie import blake2_256
 from relaycast_trie.kernels import encode, memory
 from relaycast_trie.kernels.multibuffer_hash import BLOCK, LANES, ROWS, SIZES, Rooms, mix_short, take_hash
-from relaycast_trie.kernels.python_lists import NOT_BYTES, gathered
+from relaycast_trie.kernels.python_lists import NOT_BYTES, gathered, gathered_pairs
 from relaycast_trie.scale import encode_compact
 
 
@@ -21,8 +21,10 @@ class Pretender(bytes):
 
 
 def strings_are_gathered(draw: Exercise) -> None:
-    """Strings out of Python lists; where something only looks like bytes, nothing is read of it."""
+    """Strings out of Python lists and dicts; where something only looks like bytes, nothing is read of it."""
     strings = [draw.value() for _ in range(draw.random.randrange(40))]
+    pairs = {bytes([i]): string for i, string in enumerate(strings)}
+    assert [data.tobytes() for data, *_ in gathered_pairs(pairs)] == [b"".join(pairs), b"".join(strings)]
     data, offsets, sizes, width = gathered(strings)
     assert data.tobytes() == b"".join(strings)
     assert (np.diff(offsets).tolist(), sizes.tolist()) == (list(map(len, strings)),) * 2

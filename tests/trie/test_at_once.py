@@ -115,6 +115,15 @@ def test_a_list_is_decoded_as_its_twin_decodes_it(encoded: bytes) -> None:
         assert [data[a:b].tobytes() for a, b in pairwise(offsets)] == expected
 
 
+@twin_of("at_once.encode_at_once")
+@needs_compiler
+@given(STRINGS | st.lists(st.sampled_from([b"", b"\0", b"\0" * 9, b"\0" * 8 + b"a"]), max_size=20))
+def test_few_strings_are_sorted_and_encoded_as_their_twin_does(strings: list[bytes]) -> None:
+    (data, offsets, _, _), encoded = python_lists.gathered(strings), [b""]
+    assert at_once.encode_at_once(data, offsets, id(encoded)) == 0
+    assert encoded == [encode_vec(map(encode_bytes, sorted(set(strings))))]
+
+
 @needs_compiler
 @pytest.mark.parametrize("other", NOT_EXACTLY_BYTES)
 def test_nothing_is_read_of_what_is_not_exactly_bytes(other: Any) -> None:

@@ -3,14 +3,16 @@
 import importlib
 import os
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kernel_process import run
+from relaycast_pallets.frame.tries import EngineChoice
 from relaycast_trie import engine
 from relaycast_trie.array import warm_up
 from relaycast_trie.engine import (
@@ -117,6 +119,52 @@ def test_kernels_are_loaded_for_single_proofs_when_plain_work_has_taken_as_long(
     assert [engine.pays_in_arrays(engine.READS, half // 10) for _ in range(2)] == [False, True]
 
 
+def test_a_server_takes_arrays_when_a_thread_has_loaded_them(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then ``auto`` stays with plain tries, however much there is to do."""
+    began, go = threading.Event(), threading.Event()
+
+    def load() -> None:
+        began.set()
+        go.wait(60)
+
+    monkeypatch.setattr(warm_up, "load_aside", load)
+    monkeypatch.setattr(engine, "_aside", False)
+    monkeypatch.setattr(engine, "_loader", None)
+    aged(sources / "__pycache__" / CODE, days=0)
+    engine.load_aside()
+    assert not takes_array("auto", ARRAY_FROM - 1)
+    assert not began.is_set(), "nothing is loaded before it pays"
+    choice = EngineChoice("auto")
+    choice.note(1, 10**7, in_arrays=False)
+    assert not choice.moves(in_arrays=False, keys=lambda: 1)
+    assert not takes_array("auto", ARRAY_FROM)
+    assert takes_array("array", 1)
+    assert began.wait(60)
+    assert not engine.arrays_are_at_hand()
+    go.set()
+    loader: Any = engine._loader
+    loader.join(60)
+    assert takes_array("auto", ARRAY_FROM)
+    assert choice.moves(in_arrays=False, keys=lambda: 1)
+
+
+def test_kernels_that_a_thread_loads_are_compiled_by_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    class Process:
+        def __init__(self, task: Callable[[], object]) -> None:
+            done.append(task.__name__)
+
+        def wait(self) -> None:
+            done.append("waited")
+
+    monkeypatch.setattr(warm_up, "_is_much_to_compile", lambda: not done)
+    monkeypatch.setattr(warm_up, "_process_of", Process)
+    monkeypatch.setattr(warm_up, "GROUPS", (lambda: done.append("loaded"),))
+    warm_up.load_aside()
+    assert done == ["warm_up", "waited", "loaded"]
+
+
 def answers(*statements: str, **environment: str) -> list[str]:
     """Return what a new process prints, but for what it says of compiling, as it may be the first that does."""
     said = run("-c", "\n".join(statements), **environment).splitlines()
@@ -170,7 +218,7 @@ def test_what_compiling_took_is_known_to_kernels_of_other_versions(
     place.mkdir(parents=True)
     monkeypatch.setattr(warm_up, "GROUPS", (lambda: time.sleep(0.06),))
     monkeypatch.setattr(warm_up, "_is_much_to_compile", lambda: cold)
-    monkeypatch.setattr(warm_up, "_second_process", lambda: None)
+    monkeypatch.setattr(warm_up, "_process_of", lambda _task: None)
     monkeypatch.setattr(warm_up, "folder", lambda: place)
     assert measured_compile_seconds() is None
     warm_up.warm_up()

@@ -114,12 +114,24 @@ def test_an_order_is_sorted_as_a_list_is(some: list[bytes], chance: Any) -> None
     run, spare = slots(*order), slots(*order)
     build._sort_run(held, run, spare, half, len(order))
     assert run.tolist() == order[:half] + sorted(order[half:], key=lambda index: (some[index], index))
-    word = {index: int.from_bytes(some[index][:8].ljust(8, b"\0"), "big") for index in order}
-    order.sort(key=lambda index: word[index])
-    given_order = slots(*order)
-    kept = build.settle_ties(held, np.array([word[index] for index in order], np.uint64), given_order, spare)
+    ranked = np.full(len(some), 7, np.uint64)
+    build.rank_strings(held, max(map(len, some), default=0), ranked)
+    kept = build.settle_ties(held, np.sort(ranked), run, spare)
     last = {some[index]: index for index in expected}
-    assert given_order[:kept].tolist() == list(last.values())
+    assert run[:kept].tolist() == list(last.values())
+
+
+@twin_of("build.rank_strings")
+@given(strings, st.binary(max_size=20), st.binary(max_size=8))
+def test_strings_are_ranked_by_bytes_in_which_they_differ(some: list[bytes], before: bytes, behind: bytes) -> None:
+    some = [before + string + behind for string in some]
+    most, ranked = max(map(len, some), default=0), np.full(len(some), 7, np.uint64)
+    build.rank_strings(column(*some), most, ranked)
+    words = [[string[skip : skip + 8].ljust(8, b"\0") for string in some] for skip in range(0, max(most, 1), 8)]
+    word = next((some_words for some_words in words if len(set(some_words)) > 1), words[-1])
+    bits = len(some).bit_length()
+    expected = [int.from_bytes(one, "big") >> bits << bits | index for index, one in enumerate(word)]
+    assert ranked.tolist() == expected
 
 
 @twin_of("build.take_strings", "build.measure_strings")

@@ -8,12 +8,21 @@ from hypothesis import strategies as st
 
 from kernel_inputs import array, column, numbers, slots, spread
 from naive import followed, header_count, nibbles, unfolded, values_of_known, with_length
-from relaycast_trie import CodecError, CompactProof, StateVersion, StorageProof, blake2_256, build_database
+from relaycast_trie import (
+    CHILD_STORAGE_PREFIX,
+    CodecError,
+    CompactProof,
+    StateVersion,
+    StorageProof,
+    blake2_256,
+    build_database,
+)
 from relaycast_trie.kernels import compact, decode, verify
 from relaycast_trie.kernels.build import order_by_height
 from relaycast_trie.kernels.decode import PLAN
 from relaycast_trie.kernels.memory import Bytes, Int32s
 from relaycast_trie.kernels.multibuffer_hash import new_rooms
+from relaycast_trie.kernels.python_lists import gathered
 from relaycast_trie.scale import encode_compact
 from strategies import Pairs, pairs_with_questions, state_versions
 from twins import twin_of
@@ -157,7 +166,7 @@ def test_compact_nodes_are_those_of_the_plain_codec(asked: Asked, version: State
         assert [out[a:b].tobytes() for a, b in pairwise(offsets[: written + 1])] == expected
 
 
-@twin_of("compact.plan_compact", "compact.link_children", "compact.decode_levels")
+@twin_of("compact.plan_compact", "compact.link_children", "compact.decode_levels", "compact.full_list")
 @given(pairs_with_questions(), state_versions)
 def test_compact_nodes_are_unfolded_to_the_nodes_of_the_plain_codec(asked: Asked, version: StateVersion) -> None:
     root, nodes = proof_of(asked, version)
@@ -189,6 +198,8 @@ def test_compact_nodes_are_unfolded_to_the_nodes_of_the_plain_codec(asked: Asked
     decoded = [out[a:b].tobytes() for a, b in pairwise(offsets)]
     assert CompactProof(tuple(given_nodes)).decode() == (StorageProof(decoded), root)
     assert hashes.tobytes() == b"".join(map(blake2_256, decoded))
+    whole, places, top = compact.full_list(*gathered(given_nodes)[:2], array(CHILD_STORAGE_PREFIX))
+    assert ([whole[a:b].tobytes() for a, b in pairwise(places)], top.tobytes()) == (decoded, root)
 
 
 @given(pairs_with_questions(), state_versions, st.sampled_from(["drop", "add", "repeat", "cut"]), st.data())
@@ -211,6 +222,10 @@ def test_nodes_of_a_trie_that_is_not_whole_are_given_up(
     plans, offsets = numbers(*[0] * PLAN * count), numbers(*[0] * (count + 1))
     planned = compact.plan_compact(spread(*nodes), count, plans, parents, heights, left, ends, offsets)
     assert planned == (count if whole else compact.GIVE_UP)
+    full, places, top = compact.full_list(*gathered(nodes)[:2], array(CHILD_STORAGE_PREFIX))
+    if len(top):
+        decoded = StorageProof(full[a:b].tobytes() for a, b in pairwise(places))
+        assert CompactProof(tuple(nodes)).decode_plainly() == (decoded, top.tobytes())
 
 
 @twin_of("compact.name_children")

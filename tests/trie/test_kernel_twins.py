@@ -28,8 +28,11 @@ FUNCTIONS = {
 
 PART_OF = {
     "at_once._largest": "at_once.root_at_once",
+    "at_once._sort_few": "at_once.encode_at_once",
     "at_once._put_values": "at_once.get_at_once",
+    "build._index_bits": "build.rank_strings",
     "build._attach": "build.build_branches",
+    "compact._are_named": "compact.full_list",
     "compact._children_end": "compact.plan_compact",
     "compact._value_end": "compact.encode_walk",
     "compact._write_full": "compact.decode_levels",
@@ -40,6 +43,8 @@ PART_OF = {
     "encode._refer_to_leaves": "encode._refer_to_entries",
     "encode._refer_to_level": "encode.refer_to_branches",
     "get.collect_proof": "get.collect_proofs",
+    "python_lists._copy_string": "python_lists._gather_items",
+    "python_lists._gather_items": "python_lists._gather",
     "python_lists.put_string": "python_lists._scatter",
     "get.copy_hashes": "get.hashes_of",
     "get._list_hashed": "get.hashes_of",

@@ -129,13 +129,14 @@ EXERCISE = str(ROOT / "tests" / "kernel_exercise.py")
 
 COMPILED_ALONE = {
     "multibuffer_hash._hash_short",
-    "python_lists._gather",
+    *(f"python_lists.{name}" for name in ("_copy_string", "_gather", "_gather_items", "_gather_pairs")),
     "packed_args._fill_cells",
     "python_lists._scatter",
     "python_lists.put_string",
-    *(f"at_once.{name}_at_once" for name in ("decode", "get", "prove", "root", "verify")),
+    *(f"at_once.{name}_at_once" for name in ("decode", "encode", "get", "prove", "root", "verify")),
     "at_once._largest",
     "at_once._put_values",
+    "at_once._sort_few",
 }
 """Where nothing is compiled, hashlib, Python's own functions and other kernels stand in their place."""
 

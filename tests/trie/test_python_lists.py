@@ -17,7 +17,13 @@ from relaycast_trie.array.columns import column_of_list, strings_of, strings_tog
 from relaycast_trie.kernels import python_lists
 from twins import twin_of
 
-LISTS = st.lists(st.binary(max_size=300), max_size=30) | st.lists(st.binary(min_size=5, max_size=5), max_size=30)
+ALIKE = st.sampled_from((0, 5, 32, 128, 129)).flatmap(lambda size: st.lists(st.binary(min_size=size, max_size=size)))
+LISTS = (
+    st.lists(st.binary(max_size=300), max_size=30)
+    | ALIKE
+    | st.tuples(ALIKE, st.lists(st.binary(max_size=300), max_size=5)).map(lambda parts: [*parts[0], *parts[1]])
+)
+"""Strings of any sizes, of one size, and of one size up to a certain one."""
 WAYS = [python_lists.gathered, python_lists.gathered_plainly]
 
 
@@ -40,6 +46,30 @@ def test_strings_are_gathered_as_their_twin_joins_them(way: Any, strings: list[b
     assert (data.tobytes(), offsets.tolist(), sizes.tolist(), width) == together(strings)
     assert (data.dtype, offsets.dtype, sizes.dtype) == (np.uint8, np.int64, np.int32)
     assert data.flags.writeable, "kernels are compiled for such arrays alone"
+
+
+@twin_of("python_lists._gather_pairs")
+@pytest.mark.parametrize("way", [python_lists.gathered_pairs, python_lists.gathered_pairs_plainly])
+@given(keys=LISTS, values=LISTS, removed=st.sets(st.integers(0, 30)))
+def test_pairs_of_a_dict_are_gathered_as_two_lists_are(
+    way: Any, keys: list[bytes], values: list[bytes], removed: set[int]
+) -> None:
+    pairs: dict[Any, Any] = dict(zip(keys, values, strict=False))
+    for key in [key for i, key in enumerate(pairs) if i in removed]:
+        del pairs[key]
+    for strings, found in zip((list(pairs), list(pairs.values())), way(pairs), strict=True):
+        data, offsets, sizes, width = found
+        expected = together(strings)
+        assert (data.tobytes(), width) == (expected[0], expected[3])
+        assert width >= 0 or (offsets.tolist(), sizes.tolist()) == expected[1:3]
+    for wrong in (pairs | {5: b"a"}, pairs | {b"a": None}):
+        assert python_lists.NOT_BYTES in [found[3] for found in way(wrong)]
+
+
+@pytest.mark.parametrize("pairs", [[b"ab"], None, type("Kin", (dict,), {})({b"ab": b"c"})])
+def test_only_a_dict_is_looked_into(pairs: Any) -> None:
+    with pytest.raises(TypeError, match="expected a dict"):
+        python_lists.gathered_pairs(pairs)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -65,6 +95,7 @@ def test_no_reference_is_taken_or_lost() -> None:
     for _ in range(1_000):
         python_lists.gathered(strings)
         python_lists.gathered([*strings, None])
+        python_lists.gathered_pairs({string: string, b"a": None})
     assert (sys.getrefcount(string), sys.getrefcount(strings)) == before
 
 
@@ -93,8 +124,9 @@ def test_a_list_that_another_thread_changes_is_read_as_it_is_at_one_moment() -> 
 
 
 def test_the_lock_is_kept_while_python_objects_are_read() -> None:
-    kept: Any = python_lists._gather
-    assert kept.targetoptions["nogil"] is False
+    kept: Any
+    for kept in (python_lists._gather, python_lists._gather_pairs):
+        assert kept.targetoptions["nogil"] is False
 
 
 @pytest.mark.parametrize("way", WAYS)

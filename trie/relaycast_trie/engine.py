@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any, Literal
 
 from relaycast_trie.node_codec import StateVersion
@@ -42,9 +43,9 @@ PACKAGE = "relaycast_trie.kernels"
 
 BUILDS, CHANGES, VERIFIES = "encode.refer_to_branches", "settle.change", "verify.verify_proofs"
 ROOTS, READS = "at_once.root_at_once", "at_once.verify_at_once"
-DECODES, ENCODES = "at_once.decode_at_once", "decode.write_list"
+DECODES, ENCODES = "at_once.decode_at_once", "at_once.encode_at_once"
 WALKS, HASHES = "side_by_side.walk_side_by_side", "verify.hash_strings"
-FOLDS, UNFOLDS = "compact.encode_walk", "compact.decode_levels"
+FOLDS, UNFOLDS = "compact.encode_walk", "compact.full_list"
 """For each kind of work, the kernel that contains most others that the work needs, by module and name."""
 
 CROSSOVERS = {
@@ -54,7 +55,7 @@ CROSSOVERS = {
     ROOTS: 2,
     READS: 4,
     DECODES: 500,
-    ENCODES: 64,
+    ENCODES: 12,
     FOLDS: 2,
     UNFOLDS: 3,
     WALKS: 16,
@@ -181,7 +182,8 @@ def pays_in_arrays(work: str, size: int) -> bool:
     if not kernels_are_compiled(work):
         return False
     _SPENT_NS[work] = _SPENT_NS.get(work, 0) + size * PLAIN_NS[work]
-    return _SPENT_NS[work] >= (LOAD_ONE_NS if f"{PACKAGE}.at_once" in sys.modules else LOAD_ALL_NS)
+    load_ns = LOAD_ONE_NS if f"{PACKAGE}.at_once" in sys.modules else LOAD_ALL_NS
+    return _SPENT_NS[work] >= load_ns and arrays_are_at_hand()
 
 
 _SPENT_NS: dict[str, int] = {}
@@ -195,7 +197,28 @@ def takes_array(engine: Engine, size: int, *, work: str = BUILDS) -> bool:
         return engine == "array"
     if kernels_are_loaded(work):
         return size >= CROSSOVERS[work]
-    return size >= (ARRAY_FROM if kernels_are_compiled(work) else array_from_uncompiled())
+    return size >= (ARRAY_FROM if kernels_are_compiled(work) else array_from_uncompiled()) and arrays_are_at_hand()
+
+
+def load_aside() -> None:
+    """Let a thread load the kernels from now on, when ``auto`` wants them: a server's loop does not wait for that."""
+    global _aside  # noqa: PLW0603 - of the process, as what is loaded is
+    _aside = True
+
+
+def arrays_are_at_hand() -> bool:
+    """Return whether ``auto`` may take arrays now; until a thread that ``load_aside`` asks for is done it may not."""
+    global _loader  # noqa: PLW0603
+    if not _aside:
+        return True
+    if _loader is None:
+        _loader = Thread(target=lambda: import_module("relaycast_trie.array.warm_up").load_aside(), daemon=True)
+        _loader.start()
+    return not _loader.is_alive()
+
+
+_aside = False
+_loader: Thread | None = None
 
 
 @cache

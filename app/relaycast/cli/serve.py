@@ -208,8 +208,10 @@ async def _run(
 ) -> None:
     from relaycast.gc_policy import OBJECTS_OF_A_SERVER, collect_seldom  # noqa: PLC0415
     from relaycast_gateway.listener import raise_file_limit  # noqa: PLC0415
+    from relaycast_trie.engine import load_aside  # noqa: PLC0415
 
     raise_file_limit()
+    load_aside()
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
     try:
         await server.start(host, port, tls=tls, rawsocket_port=rawsocket_port)

@@ -19,6 +19,7 @@ from relaycast_trie.child_info import ChildInfo
 from relaycast_trie.engine import (
     Engine,
     array_engine,
+    arrays_are_at_hand,
     check_engine,
     kernels_are_compiled,
     kernels_are_loaded,
@@ -90,7 +91,7 @@ class EngineChoice:
     def loads_in_arrays(self, keys: int) -> bool:
         """Return whether that many keys are better read into arrays."""
         gain = (PLAIN_LOAD_US_A_KEY - ARRAY_LOAD_US_A_KEY) * keys
-        loads = self.engine == "array" or (self.engine == "auto" and gain > _price())
+        loads = self.engine == "array" or (self.engine == "auto" and gain > _price() and arrays_are_at_hand())
         self._in_arrays |= loads
         return loads
 
@@ -104,6 +105,8 @@ class EngineChoice:
         if self._has_to_follow(in_arrays=in_arrays):
             return True
         if self._lost_us <= _price() or self._lost_us <= _price() + ARRAY_LOAD_US_A_KEY * max(1, self.states) * keys():
+            return False
+        if not in_arrays and not arrays_are_at_hand():
             return False
         self._lost_us, self._in_arrays = 0.0, not in_arrays
         return True

@@ -162,7 +162,7 @@ class Arena:
         used = build_branches(entries, count, branches, heights, np.empty(nibbles, np.int32), result)
         if used == UNSORTED:
             raise UnsortedError("keys do not strictly ascend")
-        branches = Branches(branches.row[:used].copy(), np.zeros(REF * used, np.uint8))
+        branches = Branches(resized(branches.row, used), np.zeros(REF * used, np.uint8))
         slots = no_slots()
         slots.counters[ROOT] = result[0]
         slots.counters[KEYS] = slots.counters[NEXT_ENTRY] = count

@@ -26,18 +26,8 @@ from relaycast_trie.child_info import CHILD_STORAGE_PREFIX
 from relaycast_trie.exceptions import ProofError
 from relaycast_trie.hasher import HASH_LENGTH
 from relaycast_trie.kernels import at_once
-from relaycast_trie.kernels.build import order_by_height
-from relaycast_trie.kernels.compact import (
-    NO_NODE,
-    compact_list,
-    decode_levels,
-    encode_walk,
-    link_children,
-    name_children,
-    plan_compact,
-)
+from relaycast_trie.kernels.compact import compact_list, encode_walk, full_list, name_children
 from relaycast_trie.kernels.decode import LENGTH_BYTES, NOT_A_LIST, PLAN, measure_lists, take_lists, write_list
-from relaycast_trie.kernels.multibuffer_hash import new_rooms
 from relaycast_trie.kernels.python_lists import NOT_BYTES, gathered, scattered
 from relaycast_trie.kernels.tables import Column
 from relaycast_trie.kernels.verify import (
@@ -64,6 +54,9 @@ NO_BYTES, NO_OFFSETS = np.empty(0, np.uint8), np.empty(0, np.int64)
 
 MOST_AT_ONCE = 10_000
 """Nodes of a proof that is verified in one call, which keeps the interpreter's lock for less than a thread's turn."""
+
+FEW_NODES = 200
+"""Nodes of a proof that are encoded in one call."""
 
 _PREFIX = np.frombuffer(bytearray(CHILD_STORAGE_PREFIX), np.uint8)
 
@@ -167,13 +160,17 @@ def encode_one(proof: StorageProof) -> bytes | None:
     """Return the SCALE bytes of a proof; ``None`` where a node has 2 GiB and more."""
     if isinstance(proof, ArrayProof):
         data, offsets = proof.arrays
-        sizes = np.diff(offsets).astype(np.int32)
     else:
-        data, offsets, sizes, width = gathered(list(proof.nodes))
+        data, offsets, _, width = gathered(list(proof.nodes))
         if width == NOT_BYTES:
             return None
-    column = Column(data, offsets[:-1], sizes, -1)
-    return _encoded(column, ascending(column, len(sizes)))
+    if at_once.AT_ONCE and len(offsets) <= FEW_NODES:
+        encoded = [b""]
+        if at_once.encode_at_once(data, offsets, id(encoded)):
+            raise MemoryError("no memory for a proof")
+        return encoded[0]
+    column = _column(data, offsets)
+    return _encoded(column, ascending(column, len(column.size)))
 
 
 def _encoded(column: Column, order: npt.NDArray[np.int32]) -> bytes:
@@ -567,32 +564,9 @@ def encode_compact(proof: StorageProof, root: bytes) -> CompactProof | None:
 
 def decode_compact(compact: CompactProof) -> tuple[StorageProof, bytes] | None:
     """Return the storage proof and the root of its top trie; ``None`` for what the plain codec is to look at."""
-    given = _column(*compact.arrays) if isinstance(compact, ArrayCompactProof) else nodes_of([compact.nodes])[0]
-    count = len(given.size)
-    plans = np.zeros(PLAN * count, np.int64)
-    parents, heights, left, ends = (np.empty(count, np.int32) for _ in range(4))
-    offsets = np.empty(count + 1, np.int64)
-    if plan_compact(given, count, plans, parents, heights, left, ends, offsets) != count:
-        return None
-    order = np.empty(count, np.int32)
-    levels = np.zeros(int(heights.max()) + 2, np.int64)
-    steps = order_by_height(heights, count, order, levels)
-    following = np.empty(2 * count, np.int32)
-    link_children(parents, count, following)
-    out = np.empty(int(offsets[-1]) + 64, np.uint8)
-    hashes = np.empty(32 * count, np.uint8)
-    places = np.empty(3 * count, np.int64)
-    decode_levels(given, plans, ends, following, order, levels[: steps + 1], out, offsets, hashes, places, new_rooms())
-    out = out[: int(offsets[-1])]
-    tries = [*np.flatnonzero(parents == NO_NODE).tolist(), count]
-    table, mask = _filled_table(hashes, tries[1])
-    stack, children = np.empty(16 * count + 64, np.int64), np.empty(4 * count, np.int64)
-    top = _column(out, offsets)
-    named = name_children(top, hashes, table, mask, 0, _PREFIX, np.zeros(PLAN, np.int64), stack, children)
-    roots = (out[at : at + 32].tobytes() for at in children[: max(named, 0)].tolist())
-    if named < 0 or not all(hashes[32 * it : 32 * it + 32].tobytes() in roots for it in tries[1:-1]):
-        return None
-    return ArrayProof.of_arrays(out, offsets), hashes[:32].tobytes()
+    arrays = compact.arrays if isinstance(compact, ArrayCompactProof) else _arrays_of(compact.nodes)
+    nodes, offsets, root = full_list(*arrays, _PREFIX)
+    return (ArrayProof.of_arrays(nodes, offsets), root.tobytes()) if len(root) else None
 
 
 def _filled_table(hashes: Bytes, count: int) -> tuple[npt.NDArray[np.int32], int]:

@@ -31,6 +31,7 @@ from relaycast_trie.array.columns import (
     ascending,
     column_of,
     column_of_list,
+    columns_of_pairs,
     joined,
     rows_of,
     strings_of,
@@ -89,10 +90,7 @@ class ArrayTrie:
         value_column, value_count = column_of(values, "values")
         if count != value_count:
             raise ValueError(f"{count} keys with {value_count} values")
-        trie = cls.__new__(cls)
-        trie._start(state_version, window)
-        trie._arena = trie._built(key_column, value_column, count)
-        return trie
+        return cls._of_columns(key_column, value_column, count, state_version, window)
 
     @classmethod
     def from_pairs(
@@ -106,7 +104,16 @@ class ArrayTrie:
         known = pairs if isinstance(pairs, Mapping) else dict(pairs)
         if len(known) < KERNELS_SORT_FROM:
             known = {key: known[key] for key in sorted(known)}
-        return cls.from_arrays(list(known), list(known.values()), state_version=state_version, window=window)
+        return cls._of_columns(*columns_of_pairs(known), len(known), state_version, window)
+
+    @classmethod
+    def _of_columns(
+        cls, keys: Column, values: Column, count: int, state_version: StateVersion, window: int
+    ) -> "ArrayTrie":
+        trie = cls.__new__(cls)
+        trie._start(state_version, window)
+        trie._arena = trie._built(keys, values, count)
+        return trie
 
     @property
     def root(self) -> bytes:

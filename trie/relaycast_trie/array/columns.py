@@ -4,14 +4,14 @@ Strings of one width lie one after another; others lie anywhere in the data, wit
 that comes from outside is checked here, so that no kernel reads beyond an array.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from relaycast_trie.kernels.build import settle_ties, take_strings, take_words
-from relaycast_trie.kernels.python_lists import NOT_BYTES, gathered, scattered
+from relaycast_trie.kernels.build import rank_strings, settle_ties, take_strings
+from relaycast_trie.kernels.python_lists import NOT_BYTES, Gathered, gathered, gathered_pairs, scattered
 from relaycast_trie.kernels.tables import Column
 
 Array = npt.NDArray[Any]
@@ -43,10 +43,30 @@ def column_of(strings: Strings, what: str) -> tuple[Column, int]:
 
 def column_of_list(strings: Sequence[bytes]) -> tuple[Column, int]:
     """Return the column that holds these strings, and how many there are."""
-    data, offsets, sizes, width = strings_together(strings)
-    if width >= 0:
-        return fixed(data, width), len(sizes)
-    return Column(data, offsets[:-1], sizes, -1), len(sizes)
+    found = strings_together(strings)
+    return _column(found), len(found[2])
+
+
+def columns_of_pairs(pairs: Mapping[bytes, bytes]) -> tuple[Column, Column]:
+    """Return the keys of ``pairs`` as a column that ascends, and their values."""
+    keys, values = _columns_of_pairs(pairs)
+    order = ascending(keys, len(pairs))
+    keys = take(keys, order)  # one after the other, so that the memory of the first one serves the second
+    values = take(values, order)
+    return keys, values
+
+
+def _columns_of_pairs(pairs: Mapping[bytes, bytes]) -> tuple[Column, Column]:
+    if type(pairs) is dict:
+        found = gathered_pairs(pairs)
+        if all(part[3] != NOT_BYTES for part in found):
+            return _column(found[0]), _column(found[1])
+    return column_of_list(list(pairs))[0], column_of_list(list(pairs.values()))[0]
+
+
+def _column(found: Gathered) -> Column:
+    data, offsets, sizes, width = found
+    return fixed(data, width) if width >= 0 else Column(data, offsets[:-1], sizes, -1)
 
 
 def rows_of(strings: list[bytes]) -> Array | None:
@@ -57,7 +77,7 @@ def rows_of(strings: list[bytes]) -> Array | None:
     return np.frombuffer(bytearray().join(strings), np.uint8).reshape(len(strings), width)
 
 
-def strings_together(strings: Iterable[bytes]) -> tuple[Array, npt.NDArray[np.int64], npt.NDArray[np.int32], int]:
+def strings_together(strings: Iterable[bytes]) -> Gathered:
     """Return strings one after another, their offsets, their sizes, and the width that they share, -1 for none.
 
     Whatever holds bytes is taken for them; anything else is a ``TypeError``, and 2 GiB in one are a ``ValueError``.
@@ -79,17 +99,12 @@ def longest(column: Column, count: int) -> int:
 
 
 def ascending(column: Column, count: int) -> npt.NDArray[np.int32]:
-    """Return the order in which strings strictly ascend; of equal ones only the last counts.
-
-    Strings are sorted by the first eight bytes in which they are not all equal: keys of storage share long prefixes.
-    """
-    words = np.zeros(count, np.uint64)
-    for skip in range(0, longest(column, count), 8):
-        take_words(column, skip, words)
-        if words.min() != words.max():
-            break
-    order = np.argsort(words).astype(np.int32)
-    return order[: settle_ties(column, words[order], order, np.empty(count, np.int32))]
+    """Return the order in which strings strictly ascend; of equal ones only the last counts."""
+    words = np.empty(count, np.uint64)
+    rank_strings(column, longest(column, count), words)
+    words.sort()
+    order, spare = np.empty((2, count), np.int32)
+    return order[: settle_ties(column, words, order, spare)]
 
 
 def take(column: Column, order: npt.NDArray[np.int32]) -> Column:
@@ -107,7 +122,7 @@ def take(column: Column, order: npt.NDArray[np.int32]) -> Column:
 
 def strings_in(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> list[bytes]:
     """Return the strings between consecutive offsets."""
-    return cast(list[bytes], scattered(data, offsets[:-1], np.diff(offsets).astype(np.int32)))
+    return cast(list[bytes], scattered(data, offsets[:-1], (offsets[1:] - offsets[:-1]).astype(np.int32)))
 
 
 def strings_of(column: Column, count: int) -> list[bytes]:

@@ -112,7 +112,9 @@ VALUES = [key * 20 for key in KEYS]
 
 def roots() -> ArrayTrie:
     """Build a trie of keys in any order, and compute a root and no more."""
-    root_of(dict(zip(KEYS, VALUES, strict=True)), StateVersion.V1)
+    pairs = dict(zip(KEYS, VALUES, strict=True))
+    root_of(pairs, StateVersion.V1)
+    ArrayTrie.from_pairs(pairs)
     trie = ArrayTrie.from_arrays(KEYS[::-1], VALUES[::-1], window=1)
     trie.commit()
     return trie
@@ -202,7 +204,7 @@ def warm_up() -> float:
         measured = measured_compile_seconds()
         known = "on two cores" if measured is None else "by the last time"
         ANNOUNCER.announce(f"all of it, about {measured or COMPILE_SECONDS:.0f} s {known}")
-    helper = _second_process() if is_cold and _cores() > 1 else None
+    helper = _process_of(compile_from_the_end) if is_cold and _cores() > 1 else None
     try:
         with uncollected() if is_cold else nullcontext():  # the compiler keeps nearly all that it makes
             for group in GROUPS:
@@ -223,6 +225,16 @@ def compile_once() -> None:
     """
     if parent_process() is None and _is_much_to_compile():
         warm_up()
+
+
+def load_aside() -> None:
+    """Load all kernels while nobody waits; a process of its own compiles them first, where that is to be done."""
+    if _is_much_to_compile():
+        ANNOUNCER.announce("all of it, in a process of its own; plain tries go on meanwhile")
+        helper = _process_of(warm_up)
+        if helper is not None:
+            helper.wait()
+    warm_up()
 
 
 def _keep_compile_seconds(seconds: float) -> None:
@@ -257,8 +269,8 @@ def _is_much_to_compile() -> bool:
     return not known and not any(it.overloads for it in all_kernels())
 
 
-def _second_process() -> subprocess.Popen[bytes] | None:
-    code = "from relaycast_trie.array.warm_up import compile_from_the_end as it; it()"
+def _process_of(task: Callable[[], object]) -> subprocess.Popen[bytes] | None:
+    code = f"from {task.__module__} import {task.__name__} as it; it()"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         return subprocess.Popen(  # noqa: S603 - this interpreter, and code that stands here

@@ -7,12 +7,12 @@ these contain. They read and make Python objects, so they keep the interpreter's
 
 import numpy as np
 
-from relaycast_trie.kernels.build import build_branches, order_by_height
+from relaycast_trie.kernels.build import build_branches, order_by_height, rank_strings, settle_ties
 from relaycast_trie.kernels.compiling import JIT, kernel, locked_kernel
-from relaycast_trie.kernels.decode import PLAN, measure_lists, take_lists
+from relaycast_trie.kernels.decode import LENGTH_BYTES, PLAN, measure_lists, take_lists, write_list
 from relaycast_trie.kernels.encode import BRANCH_BYTES, refer_to_branches, refer_to_entries
 from relaycast_trie.kernels.get import GROUP, collect_proofs, find_entries, write_nodes
-from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, int64
+from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, Words, int64
 from relaycast_trie.kernels.python_lists import LOCKED, NOT_BYTES
 from relaycast_trie.kernels.tables import REF, ROW, Branches, Column, Entries, Tables, entries_in, place
 from relaycast_trie.kernels.verify import ABSENT, FAILS, MOST_CHILDREN, TWIN, hash_strings, verify_proofs
@@ -167,6 +167,34 @@ if AT_ONCE:
         for i in range(len(sizes)):
             largest = max(largest, int64(sizes[i]))
         return largest
+
+    @kernel
+    def _sort_few(words: Words) -> None:
+        """Sort few numbers."""
+        for i in range(1, len(words)):
+            word, k = words[i], i
+            while k > 0 and words[k - 1] > word:
+                words[k] = words[k - 1]
+                k -= 1
+            words[k] = word
+
+    @locked_kernel
+    def encode_at_once(data: Bytes, offsets: Int64s, encoded: int) -> int:
+        """Make the few strings between consecutive offsets, sorted and each once, an encoded list; return 0.
+
+        It becomes item 0 of the list at the address ``encoded``, unless the answer is ``NO_MEMORY``.
+        """
+        count = len(offsets) - 1
+        sizes, order, spare = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
+        for i in range(count):
+            sizes[i] = offsets[i + 1] - offsets[i]
+        column, words = Column(data, offsets[:-1], sizes, int64(-1)), np.empty(count, np.uint64)
+        rank_strings(column, _largest(sizes), words)
+        _sort_few(words)
+        kept = settle_ties(column, words, order, spare)
+        out = np.empty(len(data) + LENGTH_BYTES * (kept + 1), np.uint8)
+        size = write_list(column, order[:kept], out)
+        return int64(0 if put_string(encoded, 0, out, 0, size) else NO_MEMORY)
 
     @locked_kernel
     def root_at_once(keys: int, values: int, exact: int, external_from: int, root: int) -> int:

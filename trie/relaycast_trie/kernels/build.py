@@ -1,6 +1,6 @@
 """The order of byte strings, and the shape of a whole trie from sorted keys, in one pass over neighbours.
 
-Strings are sorted by eight bytes of each as a number first, then by comparison where those are equal. How many nibbles
+Strings are sorted by some bytes of each as a number first, then by comparison where those are equal. How many nibbles
 a key shares with the one before it says where the two part, and there stands a branch. Branches stay open on a stack
 until a key parts higher up. The order of hashing comes out of it too: by height, children first.
 """
@@ -26,7 +26,7 @@ from relaycast_trie.kernels.tables import (
 )
 
 
-@face
+@kernel
 def take_words(column: Column, skip: int, words: Words) -> None:
     """Write the eight bytes of each string after its first ``skip`` as a big-endian number, zeros for missing bytes."""
     for i in range(len(words)):
@@ -40,6 +40,33 @@ def take_words(column: Column, skip: int, words: Words) -> None:
             if byte < size:
                 word |= np.uint64(column.data[at + byte])
         words[i] = word
+
+
+@inlined
+def _index_bits(count: int) -> int:
+    """Return how many bits hold any index below ``count``."""
+    bits = int64(0)
+    while count >> bits:
+        bits += 1
+    return bits
+
+
+@face
+def rank_strings(column: Column, most: int, words: Words) -> None:
+    """Write numbers that sort as the strings do, up to ties; the lowest bits of each are the index of its string.
+
+    The bits above are the first of the eight bytes in which the strings, of ``most`` bytes, are not all equal: keys of
+    storage share long prefixes.
+    """
+    skip, differs = int64(-8), np.uint64(0)
+    while not differs and (skip < 0 or skip + 8 < most):
+        skip += 8
+        take_words(column, skip, words)
+        for i in range(len(words)):
+            differs |= words[i] ^ words[0]
+    bits = np.uint64(_index_bits(len(words)))
+    for i in range(len(words)):
+        words[i] = words[i] >> bits << bits | np.uint64(i)
 
 
 @kernel
@@ -87,17 +114,20 @@ def _sort_run(column: Column, order: Int32s, spare: Int32s, start: int, end: int
 
 @face
 def settle_ties(column: Column, ranked: Words, order: Int32s, spare: Int32s) -> int:
-    """Finish a sort by words, keep only the last of equal strings at the front of ``order``, return how many stay.
+    """Write the sorted order to ``order``, of equal strings only the last; return how many these are.
 
-    ``ranked`` holds the word of each string in ``order`` and ascends; strings are compared only where words are equal.
-    ``spare`` has the length of ``order``.
+    ``ranked`` is what ``rank_strings`` wrote, sorted; strings are compared only where the bits above the index are
+    equal. ``order`` and ``spare`` have its length.
     """
     count = len(order)
+    bits = np.uint64(_index_bits(count))
+    for i in range(count):
+        order[i] = int64(ranked[i] ^ ranked[i] >> bits << bits)
     kept = 0
     start = 0
     while start < count:
         end = start + 1
-        while end < count and ranked[end] == ranked[start]:
+        while end < count and ranked[end] >> bits == ranked[start] >> bits:
             end += 1
         if end - start > 1:
             _sort_run(column, order, spare, start, end)

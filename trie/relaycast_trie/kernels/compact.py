@@ -7,6 +7,7 @@ left to the plain codec, which says what is wrong: a kernel answers ``GIVE_UP``.
 
 import numpy as np
 
+from relaycast_trie.kernels.build import order_by_height
 from relaycast_trie.kernels.compiling import allocating_kernel, face, kernel
 from relaycast_trie.kernels.decode import (
     BRANCH,
@@ -31,9 +32,9 @@ from relaycast_trie.kernels.decode import (
 )
 from relaycast_trie.kernels.encode import header_size, write_header
 from relaycast_trie.kernels.memory import Bytes, Int32s, Int64s, copy, copy32, int64
-from relaycast_trie.kernels.multibuffer_hash import Rooms, hash_messages
+from relaycast_trie.kernels.multibuffer_hash import Rooms, hash_messages, new_rooms
 from relaycast_trie.kernels.tables import Column, nibble
-from relaycast_trie.kernels.verify import fill_table, look_up
+from relaycast_trie.kernels.verify import _same_hash, fill_table, look_up
 
 GIVE_UP = -1
 ESCAPE = 1
@@ -182,7 +183,7 @@ def _children_end(data: Bytes, plans: Int64s, row: int, end: int) -> tuple[int, 
     return at, gaps
 
 
-@face
+@kernel
 def plan_compact(
     nodes: Column,
     count: int,
@@ -293,7 +294,7 @@ def _write_full(
     copy(out, at, data, run, end - run)
 
 
-@face
+@kernel
 def link_children(parents: Int32s, count: int, following: Int32s) -> None:
     """Write the first child of each node to ``following[2 * node]`` and its next sibling to the place behind.
 
@@ -308,7 +309,7 @@ def link_children(parents: Int32s, count: int, following: Int32s) -> None:
             following[2 * parent] = i
 
 
-@face
+@kernel
 def decode_levels(
     nodes: Column,
     plans: Int64s,
@@ -430,3 +431,52 @@ def compact_list(data: Bytes, offsets: Int64s, hashes: Bytes, prefix: Bytes) -> 
     column = Column(walked, ends[:written], np.diff(ends[: written + 1]).astype(np.int32), -1)
     out = np.empty(ends[written] + LENGTH_BYTES * (written + 1), np.uint8)
     return out[: write_list(column, np.arange(written).astype(np.int32), out)]
+
+
+@kernel
+def _are_named(parents: Int32s, hashes: Bytes, nodes: Bytes, children: Int64s, first: int) -> bool:
+    """Return whether ``children`` says where ``nodes`` name the roots from element ``first`` on, in this order."""
+    k = int64(0)
+    for i in range(first, len(parents)):
+        if parents[i] == NO_NODE:
+            while k < len(children) and not _same_hash(nodes, children[k], hashes, 32 * i):
+                k += 1
+            if k == len(children):
+                return False
+            k += 1
+    return True
+
+
+@allocating_kernel
+def full_list(data: Bytes, offsets: Int64s, prefix: Bytes) -> tuple[Bytes, Int64s, Bytes]:
+    """Return the full nodes of a compact proof, their offsets, and the hash of the first one.
+
+    That has no bytes where the plain codec is to look at the proof. The compact nodes lie between consecutive offsets;
+    values under keys with ``prefix`` are the roots of child tries.
+    """
+    count = len(offsets) - 1
+    nodes = Column(data, offsets[:-1], np.diff(offsets).astype(np.int32), -1)
+    plans, order, left = np.zeros(PLAN * count, np.int64), np.empty(count, np.int32), np.empty(count, np.int32)
+    parents, heights, ends = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32)
+    places, hashes = np.empty(count + 1, np.int64), np.empty(32 * count, np.uint8)
+    if plan_compact(nodes, count, plans, parents, heights, left, ends, places) != count:
+        return data[:0], offsets[:0], hashes[:0]
+    levels, following = np.zeros(count + 2, np.int64), np.empty(2 * count, np.int32)
+    steps = order_by_height(heights, count, order, levels)
+    link_children(parents, count, following)
+    out, waiting = np.empty(places[count] + 64, np.uint8), np.empty(3 * count, np.int64)
+    decode_levels(nodes, plans, ends, following, order, levels[: steps + 1], out, places, hashes, waiting, new_rooms())
+    first, room = int64(1), int64(4)
+    while first < count and parents[first] != NO_NODE:
+        first += 1
+    while room < 2 * first:
+        room <<= 1
+    table = np.empty(room, np.int32)
+    fill_table(hashes, 0, first, table, room - 1, np.empty(count, np.uint8))
+    sizes = np.diff(places).astype(np.int32)
+    full = Column(out, places[:-1], sizes, -1)
+    stack, children = np.empty(16 * count + 64, np.int64), np.empty(4 * count, np.int64)
+    named = name_children(full, hashes, table, room - 1, 0, prefix, plans, stack, children)
+    if named < 0 or not _are_named(parents, hashes, out, children[:named], first):
+        return data[:0], offsets[:0], hashes[:0]
+    return out[: places[count]], places, hashes[:32]

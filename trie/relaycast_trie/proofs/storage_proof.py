@@ -209,7 +209,7 @@ class StorageProof:
     def encode(self) -> bytes:
         """Return the proof as SCALE ``Vec<Vec<u8>>``, nodes in the order of their bytes."""
         encoded: bytes | None = None
-        if pays_in_arrays(ENCODES, self.most_nodes):
+        if type(self) is not StorageProof or pays_in_arrays(ENCODES, self.most_nodes):
             encoded = array_engine("array_proofs").encode_one(self)
         return self.encode_plainly() if encoded is None else encoded
 
