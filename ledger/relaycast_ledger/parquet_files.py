@@ -260,7 +260,8 @@ class ParquetTable:
                 if known != field:
                     said = f"{known.name} as {known.type}, as in {place}"
                     raise InputColumns(footer.place, f"{name} as {field.type}", said)
-        return cls(pa.schema([field for field, _ in columns.values()]), footers)
+        found = [field for field, _ in columns.values()]  # as on Spark, columns that folders say are the last
+        return cls(pa.schema(sorted(found, key=lambda field: field.name in in_folders)), footers)
 
     @property
     def num_rows(self) -> int:

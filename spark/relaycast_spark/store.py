@@ -34,18 +34,12 @@ def found_footers(spark: "SparkSession", place: TablePlace, option: str) -> list
 
 
 def read_parquet(spark: "SparkSession", place: TablePlace, table: ParquetTable) -> "DataFrame":
-    """Return a table as the JVM reads it, at any place: the columns of ``table``, whatever schema Spark kept."""
+    """Return a table as the JVM reads it, at any place: its columns are those of ``table`` and of all folders."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - runs without Spark import this module
 
     folders = {name for footer in table.footers for name in footer.folders}
     in_files = pa.schema([field for field in table.schema if field.name not in folders])
-    found = spark.read.schema(from_arrow_schema(in_files)).parquet(place.pattern)
-    return found.select(*map(_quoted, table.schema.names))
-
-
-def _quoted(name: str) -> str:
-    """Return the name of a column as Spark takes it, whatever is in it."""
-    return f"`{name.replace('`', '``')}`"
+    return spark.read.schema(from_arrow_schema(in_files)).parquet(place.pattern)
 
 
 class Store:
