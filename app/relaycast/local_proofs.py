@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import structs
-from pyarrow.dataset import dataset, partitioning
 
 from relaycast.simulation.worker_processes import worked
 from relaycast_ledger.bulk_work import (
@@ -33,17 +32,23 @@ from relaycast_ledger.bulk_work import (
     WantedProofs,
     requested_proofs,
 )
-from relaycast_ledger.exceptions import InputColumns
+from relaycast_ledger.parquet_files import (
+    ROWS_A_BATCH,
+    Batches,
+    ParquetTable,
+    Piece,
+    local_footers,
+    rows_of,
+    shared_out,
+)
 from relaycast_ledger.proof_tables import (
     FORMS,
-    KEYS,
-    LIST,
     NODE_TABLE,
     NODES,
     NODES_FOLDER,
     NUMBERS,
     REQUEST_TOTALS,
-    Batches,
+    REQUESTED,
     Form,
     NodeTable,
     TrieTable,
@@ -51,17 +56,16 @@ from relaycast_ledger.proof_tables import (
     load_trie,
     node_table,
     numbers_used,
+    proof_table,
+    request_table,
     total_requests,
     verified_schema,
     verify_batches,
 )
 from relaycast_ledger.segments.simulated import Progress
-from relaycast_ledger.table_places import ROWS_A_FILE, LocalFiles, TablePlace, check_local, parquet_files
+from relaycast_ledger.table_places import ROWS_A_FILE, LocalFiles, TablePlace
 from relaycast_spark.jobs import TASKS_A_CORE
 from relaycast_trie import StateVersion
-
-ROWS_A_BATCH = 1_000
-"""Rows that are worked on in one call, as on Spark."""
 
 GROUP_BYTES = 1 << 27
 """Bytes of rows after which a Parquet file begins its next group of rows; each distinct value counts once."""
@@ -69,22 +73,8 @@ GROUP_BYTES = 1 << 27
 ZSTD_LEVEL = 3
 """As Spark compresses."""
 
-REQUESTED = pa.schema([("id", pa.int64()), (KEYS, LIST)])
-
 TRIE, REQUESTS = "trie.arrow", "requests-"
 """Files of the work folder: keys and values for the workers, and the requests of each range."""
-
-
-class Piece(msgspec.Struct, frozen=True):
-    """Rows ``first`` to ``end`` of something: the end is not among them."""
-
-    first: int
-    end: int
-    file: str = ""
-    """A Parquet file, or batches in an Arrow file; without one, rows are ids."""
-
-    group: int = 0
-    """The row group of a Parquet file."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -107,15 +97,12 @@ class LocalEngine:
 
     def columns(self, place: TablePlace, option: str) -> pa.Table:
         """Return a whole table."""
-        check_local(place, option)
-        return Table(place).whole()
+        return ParquetTable.of(local_footers(place, option)).whole()
 
     def requested(self, place: TablePlace, form: Form) -> WantedProofs:
         """Return the proofs that a table of ``id`` and ``keys`` asks for; raises ``InputColumns``."""
-        table = Table(place)
-        if not {"id", "keys"} <= set(table.schema.names):
-            raise InputColumns("the requests", ", ".join(table.schema.names), "id and keys")
-        totals = pa.Table.from_batches(total_requests(table.rows(table.pieces())), REQUEST_TOTALS)
+        table = request_table(local_footers(place, "--requests"))
+        totals = pa.Table.from_batches(total_requests(rows_of(table.pieces(), table.schema)), REQUEST_TOTALS)
         return requested_proofs(totals, table, form=form)
 
     def rows_between(self, wanted: WantedProofs, ranges: Sequence[tuple[int, int]]) -> Sequence[int]:
@@ -123,13 +110,13 @@ class LocalEngine:
 
         Those without an id belong to the first range.
         """
-        table: Table = wanted.requests
+        table: ParquetTable = wanted.requests
         sizes, starts = [0] * len(ranges), np.array([first for first, _ in ranges])
         with ExitStack() as opened:
             files = [opened.enter_context(pa.OSFile(self._requests_of(first), "wb")) for first, _ in ranges]
             writers = [opened.enter_context(pa.ipc.new_file(file, REQUESTED)) for file in files]
-            for batch in table.rows(table.pieces()):
-                rows = batch.select(REQUESTED.names).cast(REQUESTED)
+            for batch in rows_of(table.pieces(), table.schema):
+                rows = batch.cast(REQUESTED)
                 ids = pc.fill_null(rows.column("id"), wanted.first_id).to_numpy()
                 owners = np.searchsorted(starts, ids, side="right") - 1
                 for owner in np.unique(owners):
@@ -163,7 +150,7 @@ class LocalEngine:
 
     def write_nodes(self, table: TrieTable, whole: TablePlace) -> None:
         """Write the nodes that proofs name by number into a folder inside, which is not taken for rows."""
-        (used,) = numbers_used(Table(whole).columns_of(NUMBERS))
+        (used,) = numbers_used(_columns_of(whole, NUMBERS))
         _, trie = load_trie(lambda: table)
         nodes = node_table(trie, used.column("number").to_numpy())
         folder = whole.path / NODES_FOLDER
@@ -173,20 +160,18 @@ class LocalEngine:
 
     def verified(self, place: TablePlace, staging: TablePlace, *, strict: bool, progress: Progress) -> int:
         """Write the verdicts on a table of proofs to ``staging``; return how many there are."""
-        table = Table(place)
+        table = proof_table(local_footers(place, "PROOFS"))
         verify = partial(
             verify_task,
-            place=place.text,
-            schema=verified_schema(table.schema),
+            schema=table.schema,
             nodes=self._nodes_of(table.schema, place),
             strict=strict,
             rows_a_file=self.rows_a_file,
         )
-        pieces = list(table.pieces())
-        rows = sum(piece.end for piece in pieces)
+        rows = table.num_rows
         progress.begin(VERIFIED, rows, unit="proofs")
         staging.path.mkdir()
-        shares = list(_shared_out(pieces, -(-rows // self._tasks_for(rows)))) or [[]]
+        shares = list(shared_out(table.pieces(), -(-rows // self._tasks_for(rows)))) or [[]]
         tasks = [Task(staging.text, number, share) for number, share in enumerate(shares)]
         for _, done in self._done(verify, tasks):
             progress.advance(VERIFIED, done)
@@ -200,7 +185,7 @@ class LocalEngine:
     def verdicts_at(self, place: TablePlace) -> tuple[dict[str, int], int]:
         """Return how many proofs have each verdict, and the bytes of all nodes."""
         counts, proof_bytes = Counter[str](), 0
-        for batch in Table(place).columns_of("verdict", "proof_bytes"):
+        for batch in _columns_of(place, "verdict", "proof_bytes"):
             for it in pc.value_counts(batch.column("verdict")).to_pylist():
                 counts[it["values"]] += it["counts"]
             proof_bytes += pc.sum(batch.column("proof_bytes")).as_py() or 0
@@ -253,12 +238,12 @@ def prove_task(
     return write_files(made, Path(task.folder), task.number, schema, rows_a_file=rows_a_file)
 
 
-def verify_task(item: bytes, *, place: str, schema: pa.Schema, nodes: str, strict: bool, rows_a_file: int) -> int:
-    """Write the verdicts on a task's proofs, and return how many they are."""
+def verify_task(item: bytes, *, schema: pa.Schema, nodes: str, strict: bool, rows_a_file: int) -> int:
+    """Write the verdicts on a task's proofs, which have this ``schema``, and return how many they are."""
     task = msgspec.msgpack.decode(item, type=Task)
     load = None if not nodes else lambda: _kept_nodes(_written(nodes))
-    made = verify_batches(Table(TablePlace(place)).rows(task.pieces), strict=strict, load_nodes=load)
-    return write_files(made, Path(task.folder), task.number, schema, rows_a_file=rows_a_file)
+    made = verify_batches(rows_of(task.pieces, schema), strict=strict, load_nodes=load)
+    return write_files(made, Path(task.folder), task.number, verified_schema(schema), rows_a_file=rows_a_file)
 
 
 def write_files(batches: Batches, folder: Path, number: int, schema: pa.Schema, *, rows_a_file: int) -> int:
@@ -341,23 +326,6 @@ def _cut(piece: Piece, tasks: int) -> Iterator[Piece]:
     return (structs.replace(piece, first=first, end=end) for first, end in pairwise(ends))
 
 
-def _shared_out(pieces: Iterable[Piece], rows_a_task: int) -> Iterator[list[Piece]]:
-    """Yield pieces for tasks of at most so many rows, in order; at least one."""
-    share: list[Piece] = []
-    room = rows_a_task
-    for piece in pieces:
-        first = piece.first
-        while first < piece.end:
-            end = min(piece.end, first + room)
-            share.append(structs.replace(piece, first=first, end=end))
-            first, room = end, room - (end - first)
-            if not room:
-                yield share
-                share, room = [], rows_a_task
-    if share:
-        yield share
-
-
 def _keep_table(table: TrieTable, file: Path) -> None:
     """Write keys and values so that workers share them in memory."""
     columns = {}
@@ -387,75 +355,10 @@ def _kept_table(kept: Written) -> TrieTable:
 
 @lru_cache(1)
 def _kept_nodes(kept: Written) -> NodeTable:
-    return NodeTable.of(Table(TablePlace(kept[0])).whole())
+    return NodeTable.of(ParquetTable.of(local_footers(TablePlace(kept[0]), "the nodes of PROOFS")).whole())
 
 
-class Table:
-    """A table of this machine, in columns as Spark has them: it knows fewer types than Parquet."""
-
-    def __init__(self, place: TablePlace) -> None:
-        self._place = place
-        base = place.path if place.path.is_dir() else place.path.parent
-        files = parquet_files(place.path) if place.path.is_dir() else [place.path]
-        self._found = dataset(
-            [os.path.abspath(file) for file in files],
-            format="parquet",
-            partitioning=partitioning(flavor="hive"),
-            partition_base_dir=os.path.abspath(base),
-        )
-        self.schema = pa.schema([(field.name, plain_type(field.type)) for field in self._found.schema])
-
-    def pieces(self) -> Iterator[Piece]:
-        """Yield every row group."""
-        for fragment in self._found.get_fragments():
-            for group in fragment.row_groups:
-                yield Piece(0, group.num_rows, fragment.path, group.id)
-
-    def rows(self, pieces: Iterable[Piece]) -> Batches:
-        """Yield the rows of some pieces."""
-        fragments = {it.path: it for it in self._found.get_fragments()}
-        for piece in pieces:
-            group, at = fragments[piece.file].subset(row_group_ids=[piece.group]), 0
-            found = group.to_batches(schema=self._found.schema, batch_size=ROWS_A_BATCH, use_threads=False)
-            for batch in found:
-                first, end = max(piece.first - at, 0), min(piece.end - at, len(batch))
-                at += len(batch)
-                if first < end:
-                    yield batch.slice(first, end - first).cast(self.schema)
-                if at >= piece.end:
-                    break
-
-    def columns_of(self, *names: str) -> Batches:
-        """Yield the rows of some columns."""
-        return self._found.to_batches(columns=list(names), use_threads=False)  # type: ignore[no-any-return]
-
-    def whole(self) -> pa.Table:
-        """Return all of it."""
-        return pa.Table.from_batches(self.rows(self.pieces()), self.schema)
-
-
-def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type that a column of Parquet has on Spark; what Spark cannot read stays as it is."""
-    types = pa.types
-    if isinstance(kind, pa.BaseExtensionType) or types.is_dictionary(kind):
-        return plain_type(kind.value_type if types.is_dictionary(kind) else kind.storage_type)
-    if types.is_map(kind):
-        return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return pa.list_(plain_type(kind.value_type))
-    if types.is_struct(kind):
-        return pa.struct([(field.name, plain_type(field.type)) for field in kind])
-    if types.is_timestamp(kind):
-        return pa.timestamp("us", "UTC" if kind.tz else None)
-    return pa.binary() if types.is_fixed_size_binary(kind) else PLAIN.get(kind, kind)
-
-
-PLAIN = {
-    pa.large_binary(): pa.binary(),
-    pa.large_string(): pa.string(),
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.decimal128(20, 0),
-}
-"""Spark's substitutes for types that it does not know."""
+def _columns_of(place: TablePlace, *names: str) -> Batches:
+    """Yield the rows of some columns."""
+    table = ParquetTable.of(local_footers(place, "the table"), lambda _schema, _place: names)
+    return rows_of(table.pieces(), table.schema)

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from relaycast_ledger.exceptions import RowsLost
-from relaycast_ledger.proof_tables import Batches, Form, TrieTable, prove_random, prove_requests, request_totals
+from relaycast_ledger.parquet_files import Batches
+from relaycast_ledger.proof_tables import Form, TrieTable, prove_random, prove_requests, request_totals
 from relaycast_ledger.segments.simulated import Progress
 from relaycast_ledger.staged_file import LOCK, sync, sync_all
 from relaycast_ledger.table_places import Files, TablePlace

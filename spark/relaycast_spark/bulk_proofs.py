@@ -1,6 +1,6 @@
 """Proofs in bulk as Spark's tables: the engine of ``bulk_work`` that makes, verifies and writes them in tasks."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from relaycast_ledger.bulk_work import DICTIONARY_BYTES, PROVED, VERIFIED, Part, WantedProofs, name_of, requested_proofs
-from relaycast_ledger.exceptions import InputColumns
+from relaycast_ledger.parquet_files import Batches, ParquetTable, rows_of, shared_out
 from relaycast_ledger.proof_tables import (
     FORMS,
     NODES_FOLDER,
@@ -24,6 +24,8 @@ from relaycast_ledger.proof_tables import (
     load_trie,
     node_table,
     numbers_used,
+    proof_table,
+    request_table,
     total_requests,
     verified_schema,
     verify_batches,
@@ -31,7 +33,7 @@ from relaycast_ledger.proof_tables import (
 from relaycast_ledger.segments.simulated import Progress
 from relaycast_ledger.table_places import ROWS_A_FILE, TablePlace
 from relaycast_spark.jobs import TASKS_A_CORE, named, spread, watched
-from relaycast_spark.store import Store, read_parquet
+from relaycast_spark.store import Store, found_footers, read_parquet
 
 
 @dataclass(slots=True)
@@ -47,14 +49,13 @@ class SparkEngine:
 
     def columns(self, place: TablePlace, option: str) -> pa.Table:
         """Return a whole table."""
-        return read_parquet(self.spark, place, option).toArrow()
+        table = ParquetTable.of(found_footers(self.spark, place, option))
+        return table.whole() if table.is_local else read_parquet(self.spark, place, table).toArrow()
 
     def requested(self, place: TablePlace, form: Form) -> WantedProofs:
         """Return the proofs that a table of ``id`` and ``keys`` asks for; raises ``InputColumns``."""
-        requests = read_parquet(self.spark, place, "--requests")
-        if not {"id", "keys"} <= set(requests.columns):
-            raise InputColumns("the requests", ", ".join(requests.columns), "id and keys")
-        requests = requests.select(F.col("id").cast("bigint"), "keys")
+        table = request_table(found_footers(self.spark, place, "--requests"))
+        requests = read_parquet(self.spark, place, table).select(F.col("id").cast("bigint"), "keys")
         with named(self.spark, "requests counted"):
             totals = requests.mapInArrow(total_requests, from_arrow_schema(REQUEST_TOTALS)).toArrow()
         return requested_proofs(totals, requests, form=form)
@@ -102,11 +103,12 @@ class SparkEngine:
 
     def verified(self, place: TablePlace, staging: TablePlace, *, strict: bool, progress: Progress) -> int:
         """Write the verdicts on a table of proofs to ``staging``; return how many there are."""
-        proofs = read_parquet(self.spark, place, "PROOFS")
-        with named(self.spark, f"proofs counted: {place.name}"):
-            rows = proofs.count()
-        nodes = self._nodes_of(proofs, place)
-        verdicts = verified_proofs(spread(proofs), strict=strict, nodes=nodes)
+        table = proof_table(found_footers(self.spark, place, "PROOFS"))
+        rows, nodes = table.num_rows, self._nodes_of(table, place)
+        if table.is_local:
+            verdicts = verified_files(self.spark, table, strict=strict, nodes=nodes)
+        else:
+            verdicts = verified_proofs(spread(read_parquet(self.spark, place, table)), strict=strict, nodes=nodes)
         progress.begin(VERIFIED, rows, unit="proofs")
         self._write(verdicts, staging, VERIFIED, rows, progress)
         return rows
@@ -131,9 +133,9 @@ class SparkEngine:
         what = f"{stage}: {name_of(staging)}"
         watched(self.spark, lambda: writer.parquet(staging.uri), what=what, stage=stage, rows=rows, progress=progress)
 
-    def _nodes_of(self, proofs: DataFrame, place: TablePlace) -> NodeTable | None:
+    def _nodes_of(self, table: ParquetTable, place: TablePlace) -> NodeTable | None:
         """Return the nodes that proofs read at ``place`` name by number; ``None`` where proofs hold their nodes."""
-        if not is_numbered(proofs.columns):
+        if not is_numbered(table.schema.names):
             return None
         inside = place.inside(NODES_FOLDER)
         found = inside if self.files.exists(inside) else place.beside(NODES_FOLDER)
@@ -147,12 +149,33 @@ def verified_proofs(proofs: DataFrame, *, strict: bool = False, nodes: NodeTable
     """
     zone = proofs.sparkSession.conf.get("spark.sql.session.timeZone")
     schema = verified_schema(to_arrow_schema(proofs.schema, timezone=zone))
-    shared = None if nodes is None else proofs.sparkSession.sparkContext.broadcast(nodes)
+    return proofs.mapInArrow(_verifier(proofs.sparkSession, nodes, strict=strict), from_arrow_schema(schema))
 
-    def verify(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+
+def verified_files(
+    spark: SparkSession, table: ParquetTable, *, strict: bool = False, nodes: NodeTable | None = None
+) -> DataFrame:
+    """Return what ``verified_proofs`` returns for files that every task reads itself, without the JVM."""
+    tasks = TASKS_A_CORE * spark.sparkContext.defaultParallelism
+    shares = list(shared_out(table.pieces(), -(-table.num_rows // tasks))) or [[]]
+    schema, verify = table.schema, _verifier(spark, nodes, strict=strict)
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = (number for batch in batches for number in batch.column("id").to_pylist())
+        return verify(batch for number in numbers for batch in rows_of(shares[number], schema))
+
+    tasks_by_number = spark.range(len(shares), numPartitions=len(shares))
+    return tasks_by_number.mapInArrow(work, from_arrow_schema(verified_schema(schema)))
+
+
+def _verifier(spark: SparkSession, nodes: NodeTable | None, *, strict: bool) -> Callable[[Batches], Batches]:
+    """Return the work of a task: it verifies proofs, with ``nodes`` that all tasks of a machine share."""
+    shared = None if nodes is None else spark.sparkContext.broadcast(nodes)
+
+    def verify(batches: Batches) -> Batches:
         return verify_batches(batches, strict=strict, load_nodes=None if shared is None else lambda: shared.value)
 
-    return proofs.mapInArrow(verify, from_arrow_schema(schema))
+    return verify
 
 
 def _between(wanted: WantedProofs, first: int, last: int) -> DataFrame:

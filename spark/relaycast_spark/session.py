@@ -46,6 +46,7 @@ SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # as all others write; by default a form of 96 bits
     "spark.driver.maxResultSize": "0",
     "spark.ui.retainedJobs": "100",  # what the driver remembers of jobs that are done, pages or none
     "spark.ui.retainedStages": "100",

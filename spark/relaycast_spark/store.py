@@ -2,19 +2,19 @@
 
 import io
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+import pyarrow as pa
+
 from relaycast_ledger.exceptions import PlaceRefused
-from relaycast_ledger.table_places import PARQUET, TablePlace, check_footer, check_local, is_read
+from relaycast_ledger.parquet_files import PARQUET, Footer, ParquetTable, footers, is_read, local_footers
+from relaycast_ledger.table_places import TablePlace
 from relaycast_spark.session import is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-AT_ONCE = 16
-"""Footers that are read at a time where each takes the time of a few requests."""
 
 
 def refuse_unshared(place: TablePlace, master: str | None) -> None:
@@ -27,14 +27,19 @@ def refuse_unshared(place: TablePlace, master: str | None) -> None:
         )
 
 
-def read_parquet(spark: "SparkSession", place: TablePlace, option: str) -> "DataFrame":
-    """Return the table, once the footer of every file of it is checked; raises ``PlaceRefused``, ``ParquetRefused``."""
+def found_footers(spark: "SparkSession", place: TablePlace, option: str) -> list[Footer]:
+    """Return the footers of all files of a table; raises ``PlaceRefused`` and ``ParquetRefused``."""
     refuse_unshared(place, spark.sparkContext.master)
-    if place.is_uri:
-        Store(spark).check(place, option)
-    else:
-        check_local(place, option)
-    return spark.read.parquet(place.pattern)
+    return Store(spark).footers(place, option) if place.is_uri else local_footers(place, option)
+
+
+def read_parquet(spark: "SparkSession", place: TablePlace, table: ParquetTable) -> "DataFrame":
+    """Return a table as the JVM reads it, at any place: its columns are those of ``table`` and of all folders."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - runs without Spark import this module
+
+    folders = {name for footer in table.footers for name in footer.folders}
+    in_files = pa.schema([field for field in table.schema if field.name not in folders])
+    return spark.read.schema(from_arrow_schema(in_files)).parquet(place.pattern)
 
 
 class Store:
@@ -98,28 +103,31 @@ class Store:
         finally:
             stream.close()
 
-    def check(self, place: TablePlace, option: str) -> None:
-        """Raise ``PlaceRefused`` or ``ParquetRefused`` unless all that Spark would read at ``place`` is Parquet."""
+    def footers(self, place: TablePlace, option: str) -> list[Footer]:
+        """Return the footers of all files that Spark would read; raises ``PlaceRefused`` and ``ParquetRefused``."""
         path, files = self._at(place)
-        found = [it for status in files.globStatus(path) or [] for it in self._files(files, status)]
+        found = [it for status in files.globStatus(path) or [] for it in self._files(files, status, ())]
         if not found:
             raise PlaceRefused(f"{option} {place}", "no file there", PARQUET)
 
-        def look(file: Any) -> None:
-            with self._open(file.getPath()) as stream:
-                check_footer(stream, f"{option} {file.getPath().toString()}")
+        def look(file: tuple[Any, tuple[str, ...]]) -> Footer:
+            (path, folders), uri = file, file[0].toUri()
+            if uri.getScheme() == "file":
+                return Footer.of(Path(uri.getPath()), uri.getPath(), f"{option} {path.toString()}", folders)
+            with self._open(path) as stream:
+                return Footer.of(stream, path.toString(), f"{option} {path.toString()}", folders)
 
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            for _ in pool.map(look, found):
-                pass
+        return footers(sorted(found, key=lambda it: it[0].toString()), look, f"{option} {place}")
 
-    def _files(self, files: Any, status: Any) -> Iterator[Any]:
+    def _files(self, files: Any, status: Any, folders: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
+        """Yield the files in a place with the names of the folders that they are in."""
         if not status.isDirectory():
-            yield status
+            yield status.getPath(), folders
             return
         for inside in files.listStatus(status.getPath()):
-            if is_read(inside.getPath().getName()):
-                yield from self._files(files, inside)
+            name = inside.getPath().getName()
+            if is_read(name):
+                yield from self._files(files, inside, (*folders, name) if inside.isDirectory() else folders)
 
     def _at(self, place: TablePlace) -> tuple[Any, Any]:
         path = self._jvm.org.apache.hadoop.fs.Path(place.uri)

@@ -17,8 +17,9 @@ from relaycast.local_proofs import LocalEngine, write_files
 from relaycast_ledger import bulk_work
 from relaycast_ledger.bulk_work import Engine, ranges, remove_leftovers, settle, staged_table
 from relaycast_ledger.exceptions import ParquetRefused, PlaceRefused, RowsLost
-from relaycast_ledger.table_places import SPARK_SCHEMA, LocalFiles, TablePlace
-from relaycast_spark.store import Store, read_parquet, refuse_unshared
+from relaycast_ledger.parquet_files import SPARK_SCHEMA, ParquetTable
+from relaycast_ledger.table_places import LocalFiles, TablePlace
+from relaycast_spark.store import Store, found_footers, refuse_unshared
 from synced_places import synced_places
 
 if TYPE_CHECKING:
@@ -108,12 +109,12 @@ def test_the_footer_of_every_file_at_a_uri_is_checked(spark: "SparkSession", sta
     folder.mkdir()
     table = pq.read_table(state)
     pq.write_table(table, folder / "a.parquet")
-    assert read_parquet(spark, TablePlace(f"file://{folder}"), "PROOFS").count() == 100
+    assert ParquetTable.of(found_footers(spark, TablePlace(f"file://{folder}"), "PROOFS")).num_rows == 100
     pq.write_table(table.replace_schema_metadata({SPARK_SCHEMA: b'{"type": "udt"}'}), folder / "b.parquet")
     with pytest.raises(ParquetRefused, match=r"PROOFS file:.*/folder/b.parquet: got a footer with the user-defined"):
-        read_parquet(spark, TablePlace(f"file://{folder}"), "PROOFS")
+        found_footers(spark, TablePlace(f"file://{folder}"), "PROOFS")
     with pytest.raises(PlaceRefused, match="got no file there"):
-        read_parquet(spark, TablePlace(f"file://{tmp_path}/nowhere"), "PROOFS")
+        found_footers(spark, TablePlace(f"file://{tmp_path}/nowhere"), "PROOFS")
 
 
 def write_ids(place: TablePlace, *, rows: int) -> None:

@@ -165,7 +165,7 @@ def _table_of(keys: "pa.Array", values: "pa.Array", version: int | None) -> "Tri
 def _is_in_columns(file: Path) -> bool:
     """Return whether a Parquet file holds keys and values as bytes, and no child tries: it may be of any size."""
     from relaycast.genesis.state_export import CHILD, COLUMNS  # noqa: PLC0415
-    from relaycast_ledger.table_places import open_parquet  # noqa: PLC0415
+    from relaycast_ledger.parquet_files import open_parquet  # noqa: PLC0415
 
     table_place(str(file), "STATE", None, is_read=True)
     with open_parquet(file, f"STATE {file}") as opened:

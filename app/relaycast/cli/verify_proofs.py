@@ -31,10 +31,11 @@ def verify_proofs(
     """Verify every proof of a Parquet table and write the verdicts beside it: valid, or the kind of failure.
 
     Exit code 1 when one does not hold. Columns: root (32 bytes), keys (a list of bytes), and the proof. That is nodes
-    (a list of bytes), proof (SCALE Vec<Vec<u8>>), or numbers of nodes that lie in the folder _nodes. All other columns
-    are kept. What begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is; where Spark runs on other
-    machines, paths of this one are refused. Without PySpark or Java, or with --engine local, processes of this machine
-    do the work.
+    (a list of bytes), proof (SCALE Vec<Vec<u8>>), or numbers of nodes that lie in the folder _nodes. Every file of a
+    folder has them. All other columns are kept, with nulls for files without them; a column has one type in all files.
+    What begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is; where Spark runs on other machines,
+    paths of this one are refused. Without PySpark or Java, or with --engine local, processes of this machine do the
+    work.
 
     Example: relaycast verify-proofs proofs.parquet --strict
     """

@@ -202,15 +202,16 @@ def table_place(text: str, option: str, master: str | None, *, is_read: bool) ->
     Without a ``master`` this process alone uses it.
     """
     from relaycast.simulation.run_folder import check_writable  # noqa: PLC0415
-    from relaycast_ledger.table_places import TablePlace, check_local  # noqa: PLC0415
+    from relaycast_ledger.parquet_files import local_footers  # noqa: PLC0415
+    from relaycast_ledger.table_places import TablePlace  # noqa: PLC0415
     from relaycast_spark.store import refuse_unshared  # noqa: PLC0415
 
     _check_master(master)
     place = TablePlace(text)
     if master is not None:
         refuse_unshared(place, master)
-    if is_read:
-        check_local(place, option)
+    if is_read and not place.is_uri:
+        local_footers(place, option)
     elif not place.is_uri:
         check_writable(place.path.parent)
     return place
