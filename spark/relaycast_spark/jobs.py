@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from relaycast_ledger.segments.simulated import Progress
 from relaycast_spark.exceptions import JobFailed, SparkUnavailable
+from relaycast_spark.pyspark_internals import partitions_of
 from relaycast_spark.session import LOCAL_ADDRESS, reason_of
 
 if TYPE_CHECKING:
@@ -36,11 +37,14 @@ AHEAD = 2
 
 POLL_SECONDS = 0.25
 
+GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+"""What ``setJobGroup`` sets for a thread."""
+
 
 def spread(frame: "DataFrame") -> "DataFrame":
     """Return the rows in as many partitions as keep every core busy; large inputs have them already."""
     wanted = TASKS_A_CORE * frame.sparkSession.sparkContext.defaultParallelism
-    return frame if frame.rdd.getNumPartitions() * 2 >= wanted else frame.repartition(wanted)
+    return frame if partitions_of(frame) * 2 >= wanted else frame.repartition(wanted)
 
 
 def group_of(what: str) -> str:
@@ -50,15 +54,16 @@ def group_of(what: str) -> str:
 
 @contextmanager
 def named(spark: "SparkSession", what: str, group: str = "") -> Iterator[None]:
-    """Name the jobs of this thread ``what`` on Spark's pages and in its event log."""
+    """Name the jobs of this thread ``what`` on Spark's pages and in its event log; a caller's own name comes back."""
     context = spark.sparkContext
+    before = {name: context.getLocalProperty(name) for name in GROUP_PROPERTIES}
     context.setJobGroup(group or group_of(what), what, interruptOnCancel=True)
     try:
         yield
     finally:
         with suppress(Exception):  # the JVM may be gone already
-            for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
-                context.setLocalProperty(name, None)  # type: ignore[arg-type]
+            for name, value in before.items():
+                context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
 
 def watched(

@@ -63,7 +63,7 @@ def child_roots(
         return replay_publishers(batches, state_version=state_version, last_block=last_block)
 
     numbered = publications.withColumn("row", F.monotonically_increasing_id())
-    ordered = numbered.repartition("para_id").sortWithinPartitions("para_id", "block", "row")
+    ordered = _streams(numbered, "para_id").sortWithinPartitions("para_id", "block", "row")
     return ordered.drop("row").mapInArrow(replay, from_arrow_schema(PUBLISHER_ROOTS))
 
 
@@ -149,7 +149,7 @@ def subscriber_blocks(
 
     columns = [F.col(it.name).cast(it.dataType) for it in from_arrow_schema(INHERENTS)]
     numbered = inherents.select(columns).withColumn("row", F.monotonically_increasing_id())
-    ordered = numbered.repartition("subscriber").sortWithinPartitions("subscriber", "block", "number", "row")
+    ordered = _streams(numbered, "subscriber").sortWithinPartitions("subscriber", "block", "number", "row")
     return ordered.drop("row").mapInArrow(replay, from_arrow_schema(SUBSCRIBER_BLOCKS))
 
 
@@ -268,6 +268,15 @@ def _nearest_rank(column: str, percent: int) -> Column:
     ordered = F.sort_array(F.collect_list(column))
     place = F.greatest(F.ceil(F.size(ordered) * percent / 100), F.lit(1)).cast("int")
     return F.try_element_at(ordered, place)
+
+
+def _streams(frame: DataFrame, column: str) -> DataFrame:
+    """Return the rows with all of one ``column`` value in one task.
+
+    The number of tasks is given: otherwise Spark joins tasks by the bytes of their rows, which say nothing of the work.
+    """
+    tasks = frame.sparkSession.conf.get("spark.sql.shuffle.partitions")
+    return frame.repartition(int(tasks or 0), column)
 
 
 def _ensure_columns(frame: DataFrame, expected: Sequence[str], place: str) -> None:

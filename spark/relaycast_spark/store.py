@@ -8,6 +8,8 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from relaycast_ledger.exceptions import PlaceRefused
 from relaycast_ledger.table_places import PARQUET, TablePlace, check_footer, check_local, is_read
+from relaycast_spark.jobs import named
+from relaycast_spark.pyspark_internals import hadoop_of
 from relaycast_spark.session import is_local
 
 if TYPE_CHECKING:
@@ -34,15 +36,15 @@ def read_parquet(spark: "SparkSession", place: TablePlace, option: str) -> "Data
         Store(spark).check(place, option)
     else:
         check_local(place, option)
-    return spark.read.parquet(place.pattern)
+    with named(spark, f"columns read: {place.name}"):
+        return spark.read.parquet(place.pattern)
 
 
 class Store:
     """The file systems of a Spark, by its own drivers: whatever it can write, this can move and remove."""
 
     def __init__(self, spark: "SparkSession") -> None:
-        self._jvm = cast(Any, spark.sparkContext._jvm)
-        self._conf = cast(Any, spark.sparkContext._jsc).hadoopConfiguration()
+        self._hadoop, self._conf = hadoop_of(spark)
 
     def exists(self, place: TablePlace) -> bool:
         path, files = self._at(place)
@@ -122,7 +124,7 @@ class Store:
                 yield from self._files(files, inside)
 
     def _at(self, place: TablePlace) -> tuple[Any, Any]:
-        path = self._jvm.org.apache.hadoop.fs.Path(place.uri)
+        path = self._hadoop.fs.Path(place.uri)
         return path, path.getFileSystem(self._conf)
 
     @contextmanager

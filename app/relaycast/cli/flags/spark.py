@@ -1,5 +1,6 @@
 """The options of verbs that run on Spark, and what they are turned into."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -151,7 +152,7 @@ def chosen_engine(flags: BulkFlags, places: Iterable["TablePlace"]) -> tuple[Lit
     try:
         require_spark()
     except SparkUnavailable as lacking:
-        if flags.engine == "spark" or asks:
+        if flags.engine == "spark" or asks or "SPARK_REMOTE" in os.environ:
             raise
         return "local", str(lacking)
     return "spark", "--engine spark" if flags.engine else asks or "it is installed here"
