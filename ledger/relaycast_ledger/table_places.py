@@ -1,9 +1,10 @@
 """Tables on this machine, or wherever Spark's file systems reach: their places, and what a file there may say.
 
-Law: a path is a path of this machine, whatever the file system that Spark takes for its default. A URI goes to Spark as
-it is. One process of this machine writes to a path at a time. Spark reads no file before its footer is checked here: a
-file names columns and plain types, never code. Spark keeps a schema of its own in the footer, in which a type may name
-a Python class. PySpark imports the module of that class, and some versions unpickle the class.
+Law: a path is a path of this machine, whatever the file system that Spark takes for its default, and so is a ``file:``
+URI. Any other URI goes to Spark as it is. One process of this machine writes to a path at a time. Spark reads no file
+before its footer is checked here: a file names columns and plain types, never code. Spark keeps a schema of its own in
+the footer, in which a type may name a Python class. PySpark imports the module of that class, and some versions
+unpickle the class.
 """
 
 import io
@@ -140,6 +141,7 @@ def _shown(value: Any) -> str:
 
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_FILE = re.compile(r"file:(//(localhost)?)?(?=/(?!/))", re.IGNORECASE)
 _GLOB = re.compile(r"([*?\[\]{}\\])")
 
 ROWS_A_FILE = 1 << 18
@@ -150,23 +152,29 @@ MOST_ROWS_A_FILE = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:
-    """A path of this machine, or a URI such as ``s3://bucket/table``."""
+    """A path of this machine, also as ``file:///a/table``, or a URI such as ``s3://bucket/table``."""
 
     text: str
 
     @property
     def is_uri(self) -> bool:
-        return _SCHEME.match(self.text) is not None
+        """Whether other machines may have it: a URI of this machine's files is a path."""
+        return _SCHEME.match(self.text) is not None and not self._prefix
+
+    @property
+    def _prefix(self) -> str:
+        found = _FILE.match(self.text)
+        return found[0] if found else ""
 
     @property
     def path(self) -> Path:
         """The path, of a place on this machine."""
-        return Path(self.text)
+        return Path(self.text.removeprefix(self._prefix))
 
     @property
     def uri(self) -> str:
         """The place as Spark takes it."""
-        return self.text.rstrip("/") if self.is_uri else f"file://{os.path.abspath(self.text)}"
+        return self.text.rstrip("/") if self.is_uri else f"file://{os.path.abspath(self.path)}"
 
     @property
     def pattern(self) -> str:
@@ -178,10 +186,11 @@ class TablePlace:
         return self.uri.rpartition("/")[2]
 
     def beside(self, name: str) -> "TablePlace":
-        return TablePlace(f"{self.uri.rpartition('/')[0]}/{name}" if self.is_uri else str(self.path.with_name(name)))
+        near = f"{self.uri.rpartition('/')[0]}/{name}" if self.is_uri else f"{self._prefix}{self.path.with_name(name)}"
+        return TablePlace(near)
 
     def inside(self, name: str) -> "TablePlace":
-        return TablePlace(f"{self.uri}/{name}" if self.is_uri else str(self.path / name))
+        return TablePlace(f"{self.uri}/{name}" if self.is_uri else f"{self._prefix}{self.path / name}")
 
     @property
     def work(self) -> "TablePlace":
@@ -237,6 +246,9 @@ class Files(Protocol):
     def sizes(self, place: TablePlace) -> dict[str, int]:
         """Return how many bytes each file in the folder has."""
 
+    def stamps(self, place: TablePlace) -> dict[str, list[int]]:
+        """Return size and time of each file of a table: Spark's name of the file tells which it is."""
+
     def move(self, source: TablePlace, target: TablePlace) -> None:
         """Give what is at ``source`` a new place, which is free."""
 
@@ -266,6 +278,10 @@ class LocalFiles:
 
     def sizes(self, place: TablePlace) -> dict[str, int]:
         return {it.name: it.stat().st_size for it in place.path.iterdir() if it.is_file()}
+
+    def stamps(self, place: TablePlace) -> dict[str, list[int]]:
+        files = parquet_files(place.path) if place.path.is_dir() else [place.path]
+        return {TablePlace(str(it)).uri: [it.stat().st_size, it.stat().st_mtime_ns // 10**6] for it in files}
 
     def move(self, source: TablePlace, target: TablePlace) -> None:
         if self.exists(target):

@@ -1,7 +1,9 @@
 """Proofs in bulk as Spark's tables: the engine of ``bulk_work`` that makes, verifies and writes them in tasks."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +12,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from relaycast_ledger.bulk_work import DICTIONARY_BYTES, PROVED, VERIFIED, Part, WantedProofs, name_of, requested_proofs
+from relaycast_ledger.bulk_work import (
+    DICTIONARY_BYTES,
+    FILE,
+    MOST_FILE_BYTES,
+    PROVED,
+    VERIFIED,
+    GivenProofs,
+    Part,
+    WantedProofs,
+    given_proofs,
+    name_of,
+    requested_proofs,
+    tasks_of,
+)
 from relaycast_ledger.exceptions import InputColumns
 from relaycast_ledger.proof_tables import (
     FORMS,
@@ -30,8 +45,8 @@ from relaycast_ledger.proof_tables import (
 )
 from relaycast_ledger.segments.simulated import Progress
 from relaycast_ledger.table_places import ROWS_A_FILE, TablePlace
-from relaycast_spark.jobs import TASKS_A_CORE, named, spread, watched
-from relaycast_spark.store import Store, read_parquet
+from relaycast_spark.jobs import jobs_as_done, named, rows_done, spread
+from relaycast_spark.store import Store, read_parquet, refuse_unshared
 
 
 @dataclass(slots=True)
@@ -44,6 +59,12 @@ class SparkEngine:
 
     def __post_init__(self) -> None:
         self.files = Store(self.spark)
+
+    def reach(self, target: TablePlace) -> None:
+        """Raise ``PlaceRefused`` unless this process and all workers can write there."""
+        if target.is_uri:
+            self.files.reach(target)
+        refuse_unshared(self.spark, target, is_written=True)
 
     def columns(self, place: TablePlace, option: str) -> pa.Table:
         """Return a whole table."""
@@ -84,15 +105,18 @@ class SparkEngine:
         def prove(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return make(batches, lambda: shared.value)
 
-        for part in parts:
+        cores = self.spark.sparkContext.defaultParallelism
+        share = -(-cores // max(1, len(parts)))
+
+        def frame_of(part: Part) -> DataFrame:
+            tasks = tasks_of(part.rows, rows_a_file=self.rows_a_file, cores=share)
             if wanted.requests is None:
-                tasks = min(part.rows, TASKS_A_CORE * self.spark.sparkContext.defaultParallelism)
                 rows = self.spark.range(part.first, part.last + 1, numPartitions=tasks)
             else:
-                rows = spread(_between(wanted, part.first, part.last))
-            frame = rows.mapInArrow(prove, schema)
-            self._write(frame, part.staging, PROVED, part.rows, progress)
-            yield part
+                rows = _between(wanted, part.first, part.last).repartition(tasks)
+            return rows.mapInArrow(prove, schema)
+
+        return self._written(parts, frame_of, PROVED, progress)
 
     def write_nodes(self, table: TrieTable, whole: TablePlace) -> None:
         """Write the nodes that proofs name by number into a folder inside, which Spark does not take for rows."""
@@ -104,16 +128,31 @@ class SparkEngine:
         with named(self.spark, "nodes written"):
             nodes.coalesce(1).write.options(**_parquet_options(ROWS_A_FILE)).parquet(whole.inside(NODES_FOLDER).uri)
 
-    def verified(self, place: TablePlace, staging: TablePlace, *, strict: bool, progress: Progress) -> int:
-        """Write the verdicts on a table of proofs to ``staging``; return how many there are."""
+    def given(self, place: TablePlace) -> GivenProofs:
+        """Return a table of proofs to be verified, in its files."""
         proofs = read_parquet(self.spark, place, "PROOFS")
-        with named(self.spark, f"proofs counted: {place.name}"):
-            rows = proofs.count()
         nodes = self._nodes_of(proofs, place)
-        verdicts = verified_proofs(spread(proofs), strict=strict, nodes=nodes)
-        progress.begin(VERIFIED, rows, unit="proofs")
-        self._write(verdicts, staging, VERIFIED, rows, progress)
-        return rows
+        stamps = self.files.stamps(place) | (self.files.stamps(nodes[0]) if nodes else {})
+        files = list(self.files.stamps(place))
+        with named(self.spark, f"proofs counted: {place.name}"):
+            found = proofs.groupBy(F.col("_metadata.file_path").alias("file")).count().collect()
+        counts = {TablePlace(unquote(row.file)).uri: row["count"] for row in found}
+        return given_proofs(stamps, [counts.get(file, 0) for file in files], (place, proofs, files, nodes))
+
+    def verified(
+        self, given: GivenProofs, parts: Sequence[Part], *, strict: bool, progress: Progress
+    ) -> Generator[Part]:
+        """Write the verdicts on each part to its staging place, and yield the part once its rows are there."""
+        place, proofs, files, nodes = given.pieces
+
+        def frame_of(part: Part) -> DataFrame:
+            frame = proofs
+            if part.last - part.first + 1 < len(files):
+                reader = self.spark.read.schema(proofs.schema).option("basePath", place.uri)
+                frame = reader.parquet(*(TablePlace(file).pattern for file in files[part.first : part.last + 1]))
+            return verified_proofs(spread(frame), strict=strict, nodes=nodes and nodes[1])
+
+        return self._written(parts, frame_of, VERIFIED, progress)
 
     def rows_at(self, staging: TablePlace) -> int:
         """Return how many rows Spark finds in the files at ``staging``; 0 where there are none."""
@@ -130,18 +169,51 @@ class SparkEngine:
             rows = found.agg(F.count(F.lit(1)), F.sum("proof_bytes")).collect()
         return {row[0]: row[1] for row in rows}, sum(row[2] for row in rows)
 
-    def _write(self, frame: DataFrame, staging: TablePlace, stage: str, rows: int, progress: Progress) -> None:
-        writer = frame.write.mode("overwrite").options(**_parquet_options(self.rows_a_file))
-        what = f"{stage}: {name_of(staging)}"
-        watched(self.spark, lambda: writer.parquet(staging.uri), what=what, stage=stage, rows=rows, progress=progress)
+    def _written(
+        self, parts: Sequence[Part], frame_of: Callable[[Part], DataFrame], stage: str, progress: Progress
+    ) -> Generator[Part]:
+        """Write each part in a job of its own, and yield it then; no more at a time than keep all cores busy.
 
-    def _nodes_of(self, proofs: DataFrame, place: TablePlace) -> NodeTable | None:
-        """Return the nodes that proofs read at ``place`` name by number; ``None`` where proofs hold their nodes."""
+        A kill loses parts under way, and Spark counts the rows of a part after the tasks of those.
+        """
+        tasks = min((tasks_of(part.rows, rows_a_file=self.rows_a_file, cores=1) for part in parts), default=1)
+        at_once = 1 + self.spark.sparkContext.defaultParallelism // tasks
+        told = done = 0
+
+        def tell(under_way: Iterable[tuple[str, Part]]) -> None:
+            nonlocal told
+            now = done + sum(rows_done(self.spark, group, part.rows) for group, part in under_way)
+            if now > told:
+                progress.advance(stage, now - told)
+                told = now
+
+        def fit(part: Part) -> None:
+            sizes = [size for name, size in self.files.sizes(part.staging).items() if name.startswith(FILE)]
+            if max(sizes, default=0) > MOST_FILE_BYTES:
+                self.rows_a_file = max(1, part.rows * MOST_FILE_BYTES // sum(sizes))
+
+        def write(part: Part) -> None:
+            writer = frame_of(part).write.mode("overwrite").options(**_parquet_options(self.rows_a_file))
+            writer.parquet(part.staging.uri)
+
+        def name(part: Part) -> str:
+            return f"{stage}: {name_of(part.staging)}"
+
+        with closing(jobs_as_done(self.spark, parts, write, name, at_once=at_once, shown=tell)) as jobs:
+            for part, job in jobs:
+                job.result()
+                done += part.rows
+                tell(())
+                fit(part)
+                yield part
+
+    def _nodes_of(self, proofs: DataFrame, place: TablePlace) -> tuple[TablePlace, NodeTable] | None:
+        """Return the nodes that proofs name by number, and where they are; ``None`` where proofs hold their nodes."""
         if not is_numbered(proofs.columns):
             return None
         inside = place.inside(NODES_FOLDER)
         found = inside if self.files.exists(inside) else place.beside(NODES_FOLDER)
-        return NodeTable.of(self.columns(found, "the nodes of PROOFS"))
+        return found, NodeTable.of(self.columns(found, "the nodes of PROOFS"))
 
 
 def verified_proofs(proofs: DataFrame, *, strict: bool = False, nodes: NodeTable | None = None) -> DataFrame:
@@ -167,8 +239,13 @@ def _between(wanted: WantedProofs, first: int, last: int) -> DataFrame:
 
 
 def _parquet_options(rows_a_file: int) -> dict[str, str]:
-    """Return how Spark writes Parquet: a column's distinct values once a file, the rest by zstd."""
+    """Return how Spark writes Parquet: a column's distinct values once a file, the rest by zstd.
+
+    Tasks move their files out of their attempts' folders themselves: the driver would do so one by one. What a task may
+    leave twice shows when the rows of a part are counted.
+    """
     return {
+        "mapreduce.fileoutputcommitter.algorithm.version": "2",
         "compression": "zstd",
         "maxRecordsPerFile": str(rows_a_file),
         "parquet.dictionary.page.size": str(DICTIONARY_BYTES),

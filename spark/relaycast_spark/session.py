@@ -12,6 +12,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -135,6 +136,9 @@ SCRATCH = "relaycast-spark-"
 
 STOP_SECONDS = 10.0
 """Time for Spark to stop after an interrupt; then its Java process is killed."""
+
+MASTER_SECONDS = 10.0
+"""Time for a cluster's master to answer."""
 
 JVM_GONE = "the Java process that Spark runs in has ended"
 
@@ -331,6 +335,8 @@ def build_session(settings: SessionSettings) -> "SparkSession":
     master = (
         "that of spark-submit" if submitted else retrying(settings.master or theirs.get("spark.master", "local[*]"))
     )
+    if not submitted:
+        refuse_silent(master)
     builder = SparkSession.builder.appName(settings.app_name)
     if not submitted:
         builder = builder.master(master)
@@ -352,6 +358,23 @@ def build_session(settings: SessionSettings) -> "SparkSession":
     if scratch:
         remove_at_exit(session, scratch)
     return session
+
+
+def refuse_silent(master: str) -> None:
+    """Raise ``SparkUnavailable`` where nothing listens at a cluster's address: Spark itself would try for a minute."""
+    found = re.findall(r"(?:^spark://|^k8s://(?:\w+://)?|,)\[?([^\s/,]+?)\]?:(\d+)", master)
+    reasons = []
+    for host, port in found:
+        try:
+            socket.create_connection((host, int(port)), MASTER_SECONDS / len(found)).close()
+        except OSError as error:
+            reasons.append(f"{host}:{port}: {(error.strerror or str(error)).lower()}")
+        else:
+            return
+    if reasons:
+        raise SparkUnavailable(
+            f"nothing answers at --master {master} ({', '.join(reasons)})", "start it or name another"
+        )
 
 
 def chosen_settings(settings: SessionSettings, theirs: dict[str, str], scratch: str) -> dict[str, str]:
