@@ -348,6 +348,7 @@ def _pieces_of(given: GivenProofs, work: TablePlace) -> Iterator[Part]:
 
 
 def _ranges_of(engine: Engine, wanted: WantedProofs, work: TablePlace) -> list[Part]:
+    """Return the ranges that have requests; the first one if none has, so that the table has its columns."""
     wider = VERDICTS_WIDER if wanted.form == "verdicts" else 1
     found = list(ranges(wanted.first_id, wanted.last_id, wider=wider))
     sizes: Sequence[int]
@@ -357,8 +358,9 @@ def _ranges_of(engine: Engine, wanted: WantedProofs, work: TablePlace) -> list[P
         sizes = engine.rows_between(wanted, found)
     parts = []
     for (first, last), rows in zip(found, sizes, strict=True):
-        place = work.inside(f"{RANGE}{first}-{last}")
-        parts.append(Part(first, last, rows, place, _staging_of(place)))
+        if rows or (first == wanted.first_id and not any(sizes)):
+            place = work.inside(f"{RANGE}{first}-{last}")
+            parts.append(Part(first, last, rows, place, _staging_of(place)))
     return parts
 
 
