@@ -28,9 +28,12 @@ from relaycast_ledger.bulk_work import (
     PROVED,
     SUCCESS,
     VERIFIED,
+    GivenProofs,
     Part,
     WantedProofs,
+    given_proofs,
     requested_proofs,
+    tasks_of,
 )
 from relaycast_ledger.parquet_files import (
     ROWS_A_BATCH,
@@ -131,22 +134,11 @@ class LocalEngine:
         """Write the proofs of each part to its staging place, and yield the part once its rows are there."""
         trie = self._work / TRIE
         _keep_table(table, trie)
-        tasks: list[Task] = []
-        owners: list[int] = []
-        for owner, part in enumerate(parts):
-            part.staging.path.mkdir()
-            pieces = self._pieces_of(wanted, part)
-            tasks += (Task(part.staging.text, number, [piece]) for number, piece in enumerate(pieces))
-            owners += [owner] * len(pieces)
-        left, schema = Counter(owners), FORMS[wanted.form]
+        share = -(-self._workers // max(1, len(parts)))
+        shares = [[[piece] for piece in self._pieces_of(wanted, part, share)] for part in parts]
+        schema = FORMS[wanted.form]
         prove = partial(prove_task, trie=str(trie), make=wanted.prove, schema=schema, rows_a_file=self.rows_a_file)
-        for number, rows in self._done(prove, tasks):
-            progress.advance(PROVED, rows)
-            left[owners[number]] -= 1
-            if not left[owners[number]]:
-                part = parts[owners[number]]
-                self.files.write(part.staging.inside(SUCCESS), b"")
-                yield part
+        return self._in_parts(prove, parts, shares, PROVED, progress)
 
     def write_nodes(self, table: TrieTable, whole: TablePlace) -> None:
         """Write the nodes that proofs name by number into a folder inside, which is not taken for rows."""
@@ -158,25 +150,25 @@ class LocalEngine:
         write_files(iter(nodes.to_batches()), folder, 0, NODE_TABLE, rows_a_file=ROWS_A_FILE)
         (folder / SUCCESS).touch()
 
-    def verified(self, place: TablePlace, staging: TablePlace, *, strict: bool, progress: Progress) -> int:
-        """Write the verdicts on a table of proofs to ``staging``; return how many there are."""
+    def given(self, place: TablePlace) -> GivenProofs:
+        """Return a table of proofs to be verified, in groups of rows."""
         table = proof_table(local_footers(place, "PROOFS"))
-        verify = partial(
-            verify_task,
-            schema=table.schema,
-            nodes=self._nodes_of(table.schema, place),
-            strict=strict,
-            rows_a_file=self.rows_a_file,
-        )
-        rows = table.num_rows
-        progress.begin(VERIFIED, rows, unit="proofs")
-        staging.path.mkdir()
-        shares = list(shared_out(table.pieces(), -(-rows // self._tasks_for(rows)))) or [[]]
-        tasks = [Task(staging.text, number, share) for number, share in enumerate(shares)]
-        for _, done in self._done(verify, tasks):
-            progress.advance(VERIFIED, done)
-        self.files.write(staging.inside(SUCCESS), b"")
-        return rows
+        nodes = self._nodes_of(table.schema, place)
+        pieces = list(table.pieces())
+        stamps = self.files.stamps(place) | (self.files.stamps(TablePlace(nodes)) if nodes else {})
+        return given_proofs(stamps, [piece.end for piece in pieces], (table.schema, pieces, nodes))
+
+    def verified(
+        self, given: GivenProofs, parts: Sequence[Part], *, strict: bool, progress: Progress
+    ) -> Generator[Part]:
+        """Write the verdicts on each part to its staging place, and yield the part once its rows are there."""
+        schema, pieces, nodes = given.pieces
+        verify = partial(verify_task, schema=schema, nodes=nodes, strict=strict, rows_a_file=self.rows_a_file)
+        tasks = -(-TASKS_A_CORE * self._workers // max(1, len(parts)))
+        shares = [
+            list(shared_out(pieces[part.first : part.last + 1], -(-part.rows // tasks))) or [[]] for part in parts
+        ]
+        return self._in_parts(verify, parts, shares, VERIFIED, progress)
 
     def rows_at(self, staging: TablePlace) -> int:
         """Return the number of rows in the files at ``staging``, 0 if there are none."""
@@ -191,27 +183,44 @@ class LocalEngine:
             proof_bytes += pc.sum(batch.column("proof_bytes")).as_py() or 0
         return dict(counts), proof_bytes
 
-    def _done(self, work: Callable[[bytes], int], tasks: list[Task]) -> Iterator[tuple[int, int]]:
-        """Do all tasks, and give the number of each with its rows as it is done."""
-        items = {number: msgspec.msgpack.encode(task) for number, task in enumerate(tasks)}
+    def _in_parts(
+        self,
+        work: Callable[[bytes], int],
+        parts: Sequence[Part],
+        shares: Sequence[Sequence[list[Piece]]],
+        stage: str,
+        progress: Progress,
+    ) -> Generator[Part]:
+        """Do the tasks of all parts, which are ``shares`` of pieces, and yield each part when its tasks are done."""
+        items: dict[int, bytes] = {}
+        owners: list[int] = []
+        for owner, (part, pieces) in enumerate(zip(parts, shares, strict=True)):
+            part.staging.path.mkdir()
+            for number, share in enumerate(pieces):
+                items[len(items)] = msgspec.msgpack.encode(Task(str(part.staging.path), number, share))
+                owners.append(owner)
+        left = Counter(owners)
         with closing(worked(work, items, workers=self._workers)) as done:
-            yield from done
-
-    def _tasks_for(self, rows: int) -> int:
-        """Return in how many tasks so many rows are worked on: enough that a slow one does not delay the end."""
-        return max(1, min(rows, TASKS_A_CORE * self._workers))
+            for number, rows in done:
+                progress.advance(stage, rows)
+                left[owners[number]] -= 1
+                if not left[owners[number]]:
+                    part = parts[owners[number]]
+                    self.files.write(part.staging.inside(SUCCESS), b"")
+                    yield part
 
     def _requests_of(self, first: int) -> str:
         """Return the file with the requests of the range that begins with this id."""
         return str(self._work / f"{REQUESTS}{first}.arrow")
 
-    def _pieces_of(self, wanted: WantedProofs, part: Part) -> list[Piece]:
+    def _pieces_of(self, wanted: WantedProofs, part: Part, share: int) -> list[Piece]:
+        tasks = tasks_of(part.rows, rows_a_file=self.rows_a_file, cores=share)
         if wanted.requests is None:
-            return list(_cut(Piece(part.first, part.last + 1), self._tasks_for(part.rows)))
+            return list(_cut(Piece(part.first, part.last + 1), tasks))
         file = str(self._requests_of(part.first))
         with pa.memory_map(file) as source:
             batches = pa.ipc.open_file(source).num_record_batches
-        return list(_cut(Piece(0, batches, file), self._tasks_for(batches)))
+        return list(_cut(Piece(0, batches, file), max(1, min(batches, tasks))))
 
     def _nodes_of(self, schema: pa.Schema, place: TablePlace) -> str:
         """Return where the nodes are that proofs name by number, once they read; an empty text without numbers."""
@@ -220,7 +229,7 @@ class LocalEngine:
         inside = place.inside(NODES_FOLDER)
         found = inside if self.files.exists(inside) else place.beside(NODES_FOLDER)
         NodeTable.of(self.columns(found, "the nodes of PROOFS"))
-        return found.text
+        return str(found.path)
 
 
 def prove_task(

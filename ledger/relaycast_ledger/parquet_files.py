@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from msgspec import structs
 
 from relaycast_ledger.exceptions import InputColumns, ParquetRefused, PlaceRefused
-from relaycast_ledger.table_places import TablePlace
+from relaycast_ledger.table_places import SUMMARIES, TablePlace, parquet_files
 
 T = TypeVar("T")
 Batches = Iterator[pa.RecordBatch]
@@ -130,21 +130,6 @@ def _shown(value: Any) -> str:
     text = ascii(value)
     return text if len(text) <= 60 else f"{text[:60]}..."
 
-
-def parquet_files(folder: Path) -> Iterator[Path]:
-    """Give the files of a folder as Spark reads them: all but hidden ones, those of its partitions, and summaries."""
-    for path in sorted(folder.iterdir()):
-        if is_read(path.name):
-            yield from parquet_files(path) if path.is_dir() else (path,)
-
-
-def is_read(name: str) -> bool:
-    """Return whether Spark reads what has this name inside of a table, or takes a schema from it."""
-    return not name.startswith((".", "_")) or name.startswith(SUMMARIES) or (name.startswith("_") and "=" in name)
-
-
-SUMMARIES = ("_metadata", "_common_metadata")
-"""Files that repeat the footers of others: they are checked like those, and have no rows."""
 
 AT_ONCE = 16
 """Footers that are read at a time: at a URI each takes the time of a few requests."""

@@ -1,7 +1,7 @@
 """Tables on this machine, or wherever Spark's file systems reach: their places.
 
-Law: a path is a path of this machine, whatever the file system that Spark takes for its default. A URI goes to Spark as
-it is. One process of this machine writes to a path at a time.
+Law: a path is a path of this machine, whatever the file system that Spark takes for its default, and so is a ``file:``
+URI. Any other URI goes to Spark as it is. One process of this machine writes to a path at a time.
 """
 
 import os
@@ -17,7 +17,11 @@ from relaycast_ledger.exceptions import PlaceRefused
 from relaycast_ledger.staged_file import FULL_DISK, alone_in
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_FILE = re.compile(r"file:(//(localhost)?)?(?=/(?!/))", re.IGNORECASE)
 _GLOB = re.compile(r"([*?\[\]{}\\])")
+
+SUMMARIES = ("_metadata", "_common_metadata")
+"""Files that repeat the footers of others: they are checked like those, and have no rows."""
 
 ROWS_A_FILE = 1 << 18
 """Rows that a file of a table has at most by default."""
@@ -27,23 +31,29 @@ MOST_ROWS_A_FILE = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:
-    """A path of this machine, or a URI such as ``s3://bucket/table``."""
+    """A path of this machine, also as ``file:///a/table``, or a URI such as ``s3://bucket/table``."""
 
     text: str
 
     @property
     def is_uri(self) -> bool:
-        return _SCHEME.match(self.text) is not None
+        """Whether other machines may have it: a URI of this machine's files is a path."""
+        return _SCHEME.match(self.text) is not None and not self._prefix
+
+    @property
+    def _prefix(self) -> str:
+        found = _FILE.match(self.text)
+        return found[0] if found else ""
 
     @property
     def path(self) -> Path:
         """The path, of a place on this machine."""
-        return Path(self.text)
+        return Path(self.text.removeprefix(self._prefix))
 
     @property
     def uri(self) -> str:
         """The place as Spark takes it."""
-        return self.text.rstrip("/") if self.is_uri else f"file://{os.path.abspath(self.text)}"
+        return self.text.rstrip("/") if self.is_uri else f"file://{os.path.abspath(self.path)}"
 
     @property
     def pattern(self) -> str:
@@ -55,10 +65,11 @@ class TablePlace:
         return self.uri.rpartition("/")[2]
 
     def beside(self, name: str) -> "TablePlace":
-        return TablePlace(f"{self.uri.rpartition('/')[0]}/{name}" if self.is_uri else str(self.path.with_name(name)))
+        near = f"{self.uri.rpartition('/')[0]}/{name}" if self.is_uri else f"{self._prefix}{self.path.with_name(name)}"
+        return TablePlace(near)
 
     def inside(self, name: str) -> "TablePlace":
-        return TablePlace(f"{self.uri}/{name}" if self.is_uri else str(self.path / name))
+        return TablePlace(f"{self.uri}/{name}" if self.is_uri else f"{self._prefix}{self.path / name}")
 
     @property
     def work(self) -> "TablePlace":
@@ -85,6 +96,18 @@ def alone_at(place: TablePlace, option: str) -> Iterator[None]:
         raise PlaceRefused(f"{option} {place}", got, "a place that can be written") from None
 
 
+def parquet_files(folder: Path) -> Iterator[Path]:
+    """Give the files of a folder as Spark reads them: all but hidden ones, those of its partitions, and summaries."""
+    for path in sorted(folder.iterdir()):
+        if is_read(path.name):
+            yield from parquet_files(path) if path.is_dir() else (path,)
+
+
+def is_read(name: str) -> bool:
+    """Return whether Spark reads what has this name inside of a table, or takes a schema from it."""
+    return not name.startswith((".", "_")) or name.startswith(SUMMARIES) or (name.startswith("_") and "=" in name)
+
+
 class Files(Protocol):
     """File systems that tables are written to."""
 
@@ -100,6 +123,9 @@ class Files(Protocol):
 
     def sizes(self, place: TablePlace) -> dict[str, int]:
         """Return how many bytes each file in the folder has."""
+
+    def stamps(self, place: TablePlace) -> dict[str, list[int]]:
+        """Return size and time of each file of a table: Spark's name of the file tells which it is."""
 
     def move(self, source: TablePlace, target: TablePlace) -> None:
         """Give what is at ``source`` a new place, which is free."""
@@ -130,6 +156,10 @@ class LocalFiles:
 
     def sizes(self, place: TablePlace) -> dict[str, int]:
         return {it.name: it.stat().st_size for it in place.path.iterdir() if it.is_file()}
+
+    def stamps(self, place: TablePlace) -> dict[str, list[int]]:
+        files = parquet_files(place.path) if place.path.is_dir() else [place.path]
+        return {TablePlace(str(it)).uri: [it.stat().st_size, it.stat().st_mtime_ns // 10**6] for it in files}
 
     def move(self, source: TablePlace, target: TablePlace) -> None:
         if self.exists(target):

@@ -74,7 +74,7 @@ def child_roots(
         ordered = told_apart(batches, order)
         return replay_publishers(ordered, state_version=state_version, last_block=last_block)
 
-    ordered = publications.repartition("para_id").sortWithinPartitions(*order)
+    ordered = _streams(publications, "para_id").sortWithinPartitions(*order)
     return ordered.mapInArrow(replay, from_arrow_schema(PUBLISHER_ROOTS))
 
 
@@ -161,7 +161,7 @@ def subscriber_blocks(
 
     columns = [F.col(it.name).cast(it.dataType) for it in from_arrow_schema(INHERENTS)]
     order = [*SUBSCRIBER_ORDER, *(name for name in inherents.columns if name == SEQUENCE)]
-    ordered = inherents.repartition("subscriber").sortWithinPartitions(*order).select(columns)
+    ordered = _streams(inherents, "subscriber").sortWithinPartitions(*order).select(columns)
     return ordered.mapInArrow(replay, from_arrow_schema(SUBSCRIBER_BLOCKS))
 
 
@@ -280,6 +280,15 @@ def _nearest_rank(column: str, percent: int) -> Column:
     ordered = F.sort_array(F.collect_list(column))
     place = F.greatest(F.ceil(F.size(ordered) * percent / 100), F.lit(1)).cast("int")
     return F.try_element_at(ordered, place)
+
+
+def _streams(frame: DataFrame, column: str) -> DataFrame:
+    """Return the rows with all of one ``column`` value in one task.
+
+    The number of tasks is given: otherwise Spark joins tasks by the bytes of their rows, which say nothing of the work.
+    """
+    tasks = frame.sparkSession.conf.get("spark.sql.shuffle.partitions")
+    return frame.repartition(int(tasks or 0), column)
 
 
 def _ensure_columns(frame: DataFrame, expected: Sequence[str], place: str) -> None:

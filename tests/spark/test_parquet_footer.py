@@ -13,8 +13,8 @@ import pytest
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast_ledger.exceptions import ParquetRefused
-from relaycast_ledger.parquet_files import SPARK_SCHEMA, Footer, parquet_files
-from relaycast_ledger.table_places import TablePlace
+from relaycast_ledger.parquet_files import SPARK_SCHEMA, Footer
+from relaycast_ledger.table_places import TablePlace, parquet_files
 from relaycast_spark.store import found_footers
 
 if TYPE_CHECKING:
