@@ -140,6 +140,9 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 ROWS_A_BATCH = 1_000
 """Rows that are worked on in one call, by every engine."""
 
+GATHERED_BYTES = 1 << 26
+"""Bytes up to which rows of several pieces are gathered for one call."""
+
 
 @dataclass(frozen=True, slots=True)
 class Footer:
@@ -286,7 +289,27 @@ def shared_out(pieces: Iterable[Piece], rows_a_task: int) -> Iterator[list[Piece
 
 
 def rows_of(pieces: Iterable[Piece], schema: pa.Schema) -> Batches:
-    """Yield the rows of pieces of Parquet files in the columns of their table; raises ``ParquetRefused``."""
+    """Yield the rows of pieces of Parquet files in the columns of their table; raises ``ParquetRefused``.
+
+    A batch has rows of several pieces where those are small.
+    """
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in _rows_by_piece(pieces, schema):
+        rows, size = rows + len(batch), size + batch.nbytes
+        if waiting and (rows > ROWS_A_BATCH or size > GATHERED_BYTES):
+            yield _joined(waiting)
+            waiting, rows, size = [], len(batch), batch.nbytes
+        waiting.append(batch)
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)  # which copies
+
+
+def _rows_by_piece(pieces: Iterable[Piece], schema: pa.Schema) -> Batches:
     for file, parts in groupby(pieces, key=lambda piece: piece.file):
         try:
             with pq.ParquetFile(file, coerce_int96_timestamp_unit=MOMENT_UNIT) as opened:
