@@ -339,10 +339,10 @@ def tasks_of(rows: int, *, rows_a_file: int, cores: int) -> int:
 
 def _pieces_of(given: GivenProofs, work: TablePlace) -> Iterator[Part]:
     width = max(IDS_A_RANGE * VERDICTS_WIDER, -(-sum(given.rows) // MOST_RANGES))
-    first, rows, last = 0, 0, len(given.rows) - 1
-    for number in range(max(last, 0) + 1):
-        rows += given.rows[number] if given.rows else 0
-        if rows >= width or number >= last:
+    first = rows = 0
+    for number, count in enumerate(given.rows or [0]):
+        rows += count
+        if rows >= width or number + 1 >= len(given.rows):
             place = work.inside(f"{PIECES}{first}-{number}")
             yield Part(first, number, rows, place, _staging_of(place))
             first, rows = number + 1, 0

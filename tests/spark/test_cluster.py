@@ -238,7 +238,7 @@ def test_a_folder_that_one_worker_does_not_share_is_told_with_its_host_before_th
 
 
 def test_an_executor_that_is_killed_loses_no_proofs(tmp_path: Path, works: Path, state: Path, master: str) -> None:
-    arguments = ["prove", str(state), "--count", "600000", "--keys", "4", "--master", master, "--out"]
+    arguments = ["prove", str(state), "--count", "600000", "--keys", "2", "--master", master, "--out"]
     run = subprocess.Popen(
         [sys.executable, "-m", "relaycast", *arguments, str(tmp_path / "proofs")],
         stderr=subprocess.PIPE,
@@ -247,7 +247,7 @@ def test_an_executor_that_is_killed_loses_no_proofs(tmp_path: Path, works: Path,
     )
     try:
         parts = tmp_path / ".proofs.parts"
-        until(lambda: run.poll() is not None or any(parts.glob(".ids-*/_temporary/0/*/part-*")), "no task")
+        until(lambda: run.poll() is not None or any(parts.glob(".ids-*.staging/part-*")), "no task")
         os.kill(executors(works)[0], signal.SIGKILL)
         _, said = run.communicate(timeout=PATIENCE)
     finally:
