@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import structs
-from pyarrow.dataset import dataset, partitioning
 
 from relaycast.simulation.worker_processes import worked
 from relaycast_ledger.bulk_work import (
@@ -29,21 +28,30 @@ from relaycast_ledger.bulk_work import (
     PROVED,
     SUCCESS,
     VERIFIED,
+    GivenProofs,
     Part,
     WantedProofs,
+    given_proofs,
     requested_proofs,
+    tasks_of,
 )
-from relaycast_ledger.exceptions import InputColumns
+from relaycast_ledger.parquet_files import (
+    ROWS_A_BATCH,
+    Batches,
+    ParquetTable,
+    Piece,
+    local_footers,
+    rows_of,
+    shared_out,
+)
 from relaycast_ledger.proof_tables import (
     FORMS,
-    KEYS,
-    LIST,
     NODE_TABLE,
     NODES,
     NODES_FOLDER,
     NUMBERS,
     REQUEST_TOTALS,
-    Batches,
+    REQUESTED,
     Form,
     NodeTable,
     TrieTable,
@@ -51,17 +59,16 @@ from relaycast_ledger.proof_tables import (
     load_trie,
     node_table,
     numbers_used,
+    proof_table,
+    request_table,
     total_requests,
     verified_schema,
     verify_batches,
 )
 from relaycast_ledger.segments.simulated import Progress
-from relaycast_ledger.table_places import ROWS_A_FILE, LocalFiles, TablePlace, check_local, parquet_files
+from relaycast_ledger.table_places import ROWS_A_FILE, LocalFiles, TablePlace
 from relaycast_spark.jobs import TASKS_A_CORE
 from relaycast_trie import StateVersion
-
-ROWS_A_BATCH = 1_000
-"""Rows that are worked on in one call, as on Spark."""
 
 GROUP_BYTES = 1 << 27
 """Bytes of rows after which a Parquet file begins its next group of rows; each distinct value counts once."""
@@ -69,22 +76,8 @@ GROUP_BYTES = 1 << 27
 ZSTD_LEVEL = 3
 """As Spark compresses."""
 
-REQUESTED = pa.schema([("id", pa.int64()), (KEYS, LIST)])
-
 TRIE, REQUESTS = "trie.arrow", "requests-"
 """Files of the work folder: keys and values for the workers, and the requests of each range."""
-
-
-class Piece(msgspec.Struct, frozen=True):
-    """Rows ``first`` to ``end`` of something: the end is not among them."""
-
-    first: int
-    end: int
-    file: str = ""
-    """A Parquet file, or batches in an Arrow file; without one, rows are ids."""
-
-    group: int = 0
-    """The row group of a Parquet file."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -107,15 +100,12 @@ class LocalEngine:
 
     def columns(self, place: TablePlace, option: str) -> pa.Table:
         """Return a whole table."""
-        check_local(place, option)
-        return Table(place).whole()
+        return ParquetTable.of(local_footers(place, option)).whole()
 
     def requested(self, place: TablePlace, form: Form) -> WantedProofs:
         """Return the proofs that a table of ``id`` and ``keys`` asks for; raises ``InputColumns``."""
-        table = Table(place)
-        if not {"id", "keys"} <= set(table.schema.names):
-            raise InputColumns("the requests", ", ".join(table.schema.names), "id and keys")
-        totals = pa.Table.from_batches(total_requests(table.rows(table.pieces())), REQUEST_TOTALS)
+        table = request_table(local_footers(place, "--requests"))
+        totals = pa.Table.from_batches(total_requests(rows_of(table.pieces(), table.schema)), REQUEST_TOTALS)
         return requested_proofs(totals, table, form=form)
 
     def rows_between(self, wanted: WantedProofs, ranges: Sequence[tuple[int, int]]) -> Sequence[int]:
@@ -123,13 +113,13 @@ class LocalEngine:
 
         Those without an id belong to the first range.
         """
-        table: Table = wanted.requests
+        table: ParquetTable = wanted.requests
         sizes, starts = [0] * len(ranges), np.array([first for first, _ in ranges])
         with ExitStack() as opened:
             files = [opened.enter_context(pa.OSFile(self._requests_of(first), "wb")) for first, _ in ranges]
             writers = [opened.enter_context(pa.ipc.new_file(file, REQUESTED)) for file in files]
-            for batch in table.rows(table.pieces()):
-                rows = batch.select(REQUESTED.names).cast(REQUESTED)
+            for batch in rows_of(table.pieces(), table.schema):
+                rows = batch.cast(REQUESTED)
                 ids = pc.fill_null(rows.column("id"), wanted.first_id).to_numpy()
                 owners = np.searchsorted(starts, ids, side="right") - 1
                 for owner in np.unique(owners):
@@ -144,26 +134,15 @@ class LocalEngine:
         """Write the proofs of each part to its staging place, and yield the part once its rows are there."""
         trie = self._work / TRIE
         _keep_table(table, trie)
-        tasks: list[Task] = []
-        owners: list[int] = []
-        for owner, part in enumerate(parts):
-            part.staging.path.mkdir()
-            pieces = self._pieces_of(wanted, part)
-            tasks += (Task(part.staging.text, number, [piece]) for number, piece in enumerate(pieces))
-            owners += [owner] * len(pieces)
-        left, schema = Counter(owners), FORMS[wanted.form]
+        share = -(-self._workers // max(1, len(parts)))
+        shares = [[[piece] for piece in self._pieces_of(wanted, part, share)] for part in parts]
+        schema = FORMS[wanted.form]
         prove = partial(prove_task, trie=str(trie), make=wanted.prove, schema=schema, rows_a_file=self.rows_a_file)
-        for number, rows in self._done(prove, tasks):
-            progress.advance(PROVED, rows)
-            left[owners[number]] -= 1
-            if not left[owners[number]]:
-                part = parts[owners[number]]
-                self.files.write(part.staging.inside(SUCCESS), b"")
-                yield part
+        return self._in_parts(prove, parts, shares, PROVED, progress)
 
     def write_nodes(self, table: TrieTable, whole: TablePlace) -> None:
         """Write the nodes that proofs name by number into a folder inside, which is not taken for rows."""
-        (used,) = numbers_used(Table(whole).columns_of(NUMBERS))
+        (used,) = numbers_used(_columns_of(whole, NUMBERS))
         _, trie = load_trie(lambda: table)
         nodes = node_table(trie, used.column("number").to_numpy())
         folder = whole.path / NODES_FOLDER
@@ -171,27 +150,25 @@ class LocalEngine:
         write_files(iter(nodes.to_batches()), folder, 0, NODE_TABLE, rows_a_file=ROWS_A_FILE)
         (folder / SUCCESS).touch()
 
-    def verified(self, place: TablePlace, staging: TablePlace, *, strict: bool, progress: Progress) -> int:
-        """Write the verdicts on a table of proofs to ``staging``; return how many there are."""
-        table = Table(place)
-        verify = partial(
-            verify_task,
-            place=place.text,
-            schema=verified_schema(table.schema),
-            nodes=self._nodes_of(table.schema, place),
-            strict=strict,
-            rows_a_file=self.rows_a_file,
-        )
+    def given(self, place: TablePlace) -> GivenProofs:
+        """Return a table of proofs to be verified, in groups of rows."""
+        table = proof_table(local_footers(place, "PROOFS"))
+        nodes = self._nodes_of(table.schema, place)
         pieces = list(table.pieces())
-        rows = sum(piece.end for piece in pieces)
-        progress.begin(VERIFIED, rows, unit="proofs")
-        staging.path.mkdir()
-        shares = list(_shared_out(pieces, -(-rows // self._tasks_for(rows)))) or [[]]
-        tasks = [Task(staging.text, number, share) for number, share in enumerate(shares)]
-        for _, done in self._done(verify, tasks):
-            progress.advance(VERIFIED, done)
-        self.files.write(staging.inside(SUCCESS), b"")
-        return rows
+        stamps = self.files.stamps(place) | (self.files.stamps(TablePlace(nodes)) if nodes else {})
+        return given_proofs(stamps, [piece.end for piece in pieces], (table.schema, pieces, nodes))
+
+    def verified(
+        self, given: GivenProofs, parts: Sequence[Part], *, strict: bool, progress: Progress
+    ) -> Generator[Part]:
+        """Write the verdicts on each part to its staging place, and yield the part once its rows are there."""
+        schema, pieces, nodes = given.pieces
+        verify = partial(verify_task, schema=schema, nodes=nodes, strict=strict, rows_a_file=self.rows_a_file)
+        tasks = -(-TASKS_A_CORE * self._workers // max(1, len(parts)))
+        shares = [
+            list(shared_out(pieces[part.first : part.last + 1], -(-part.rows // tasks))) or [[]] for part in parts
+        ]
+        return self._in_parts(verify, parts, shares, VERIFIED, progress)
 
     def rows_at(self, staging: TablePlace) -> int:
         """Return the number of rows in the files at ``staging``, 0 if there are none."""
@@ -200,33 +177,50 @@ class LocalEngine:
     def verdicts_at(self, place: TablePlace) -> tuple[dict[str, int], int]:
         """Return how many proofs have each verdict, and the bytes of all nodes."""
         counts, proof_bytes = Counter[str](), 0
-        for batch in Table(place).columns_of("verdict", "proof_bytes"):
+        for batch in _columns_of(place, "verdict", "proof_bytes"):
             for it in pc.value_counts(batch.column("verdict")).to_pylist():
                 counts[it["values"]] += it["counts"]
             proof_bytes += pc.sum(batch.column("proof_bytes")).as_py() or 0
         return dict(counts), proof_bytes
 
-    def _done(self, work: Callable[[bytes], int], tasks: list[Task]) -> Iterator[tuple[int, int]]:
-        """Do all tasks, and give the number of each with its rows as it is done."""
-        items = {number: msgspec.msgpack.encode(task) for number, task in enumerate(tasks)}
+    def _in_parts(
+        self,
+        work: Callable[[bytes], int],
+        parts: Sequence[Part],
+        shares: Sequence[Sequence[list[Piece]]],
+        stage: str,
+        progress: Progress,
+    ) -> Generator[Part]:
+        """Do the tasks of all parts, which are ``shares`` of pieces, and yield each part when its tasks are done."""
+        items: dict[int, bytes] = {}
+        owners: list[int] = []
+        for owner, (part, pieces) in enumerate(zip(parts, shares, strict=True)):
+            part.staging.path.mkdir()
+            for number, share in enumerate(pieces):
+                items[len(items)] = msgspec.msgpack.encode(Task(str(part.staging.path), number, share))
+                owners.append(owner)
+        left = Counter(owners)
         with closing(worked(work, items, workers=self._workers)) as done:
-            yield from done
-
-    def _tasks_for(self, rows: int) -> int:
-        """Return in how many tasks so many rows are worked on: enough that a slow one does not delay the end."""
-        return max(1, min(rows, TASKS_A_CORE * self._workers))
+            for number, rows in done:
+                progress.advance(stage, rows)
+                left[owners[number]] -= 1
+                if not left[owners[number]]:
+                    part = parts[owners[number]]
+                    self.files.write(part.staging.inside(SUCCESS), b"")
+                    yield part
 
     def _requests_of(self, first: int) -> str:
         """Return the file with the requests of the range that begins with this id."""
         return str(self._work / f"{REQUESTS}{first}.arrow")
 
-    def _pieces_of(self, wanted: WantedProofs, part: Part) -> list[Piece]:
+    def _pieces_of(self, wanted: WantedProofs, part: Part, share: int) -> list[Piece]:
+        tasks = tasks_of(part.rows, rows_a_file=self.rows_a_file, cores=share)
         if wanted.requests is None:
-            return list(_cut(Piece(part.first, part.last + 1), self._tasks_for(part.rows)))
+            return list(_cut(Piece(part.first, part.last + 1), tasks))
         file = str(self._requests_of(part.first))
         with pa.memory_map(file) as source:
             batches = pa.ipc.open_file(source).num_record_batches
-        return list(_cut(Piece(0, batches, file), self._tasks_for(batches)))
+        return list(_cut(Piece(0, batches, file), max(1, min(batches, tasks))))
 
     def _nodes_of(self, schema: pa.Schema, place: TablePlace) -> str:
         """Return where the nodes are that proofs name by number, once they read; an empty text without numbers."""
@@ -235,7 +229,7 @@ class LocalEngine:
         inside = place.inside(NODES_FOLDER)
         found = inside if self.files.exists(inside) else place.beside(NODES_FOLDER)
         NodeTable.of(self.columns(found, "the nodes of PROOFS"))
-        return found.text
+        return str(found.path)
 
 
 def prove_task(
@@ -253,12 +247,12 @@ def prove_task(
     return write_files(made, Path(task.folder), task.number, schema, rows_a_file=rows_a_file)
 
 
-def verify_task(item: bytes, *, place: str, schema: pa.Schema, nodes: str, strict: bool, rows_a_file: int) -> int:
-    """Write the verdicts on a task's proofs, and return how many they are."""
+def verify_task(item: bytes, *, schema: pa.Schema, nodes: str, strict: bool, rows_a_file: int) -> int:
+    """Write the verdicts on a task's proofs, which have this ``schema``, and return how many they are."""
     task = msgspec.msgpack.decode(item, type=Task)
     load = None if not nodes else lambda: _kept_nodes(_written(nodes))
-    made = verify_batches(Table(TablePlace(place)).rows(task.pieces), strict=strict, load_nodes=load)
-    return write_files(made, Path(task.folder), task.number, schema, rows_a_file=rows_a_file)
+    made = verify_batches(rows_of(task.pieces, schema), strict=strict, load_nodes=load)
+    return write_files(made, Path(task.folder), task.number, verified_schema(schema), rows_a_file=rows_a_file)
 
 
 def write_files(batches: Batches, folder: Path, number: int, schema: pa.Schema, *, rows_a_file: int) -> int:
@@ -341,23 +335,6 @@ def _cut(piece: Piece, tasks: int) -> Iterator[Piece]:
     return (structs.replace(piece, first=first, end=end) for first, end in pairwise(ends))
 
 
-def _shared_out(pieces: Iterable[Piece], rows_a_task: int) -> Iterator[list[Piece]]:
-    """Yield pieces for tasks of at most so many rows, in order; at least one."""
-    share: list[Piece] = []
-    room = rows_a_task
-    for piece in pieces:
-        first = piece.first
-        while first < piece.end:
-            end = min(piece.end, first + room)
-            share.append(structs.replace(piece, first=first, end=end))
-            first, room = end, room - (end - first)
-            if not room:
-                yield share
-                share, room = [], rows_a_task
-    if share:
-        yield share
-
-
 def _keep_table(table: TrieTable, file: Path) -> None:
     """Write keys and values so that workers share them in memory."""
     columns = {}
@@ -387,75 +364,10 @@ def _kept_table(kept: Written) -> TrieTable:
 
 @lru_cache(1)
 def _kept_nodes(kept: Written) -> NodeTable:
-    return NodeTable.of(Table(TablePlace(kept[0])).whole())
+    return NodeTable.of(ParquetTable.of(local_footers(TablePlace(kept[0]), "the nodes of PROOFS")).whole())
 
 
-class Table:
-    """A table of this machine, in columns as Spark has them: it knows fewer types than Parquet."""
-
-    def __init__(self, place: TablePlace) -> None:
-        self._place = place
-        base = place.path if place.path.is_dir() else place.path.parent
-        files = parquet_files(place.path) if place.path.is_dir() else [place.path]
-        self._found = dataset(
-            [os.path.abspath(file) for file in files],
-            format="parquet",
-            partitioning=partitioning(flavor="hive"),
-            partition_base_dir=os.path.abspath(base),
-        )
-        self.schema = pa.schema([(field.name, plain_type(field.type)) for field in self._found.schema])
-
-    def pieces(self) -> Iterator[Piece]:
-        """Yield every row group."""
-        for fragment in self._found.get_fragments():
-            for group in fragment.row_groups:
-                yield Piece(0, group.num_rows, fragment.path, group.id)
-
-    def rows(self, pieces: Iterable[Piece]) -> Batches:
-        """Yield the rows of some pieces."""
-        fragments = {it.path: it for it in self._found.get_fragments()}
-        for piece in pieces:
-            group, at = fragments[piece.file].subset(row_group_ids=[piece.group]), 0
-            found = group.to_batches(schema=self._found.schema, batch_size=ROWS_A_BATCH, use_threads=False)
-            for batch in found:
-                first, end = max(piece.first - at, 0), min(piece.end - at, len(batch))
-                at += len(batch)
-                if first < end:
-                    yield batch.slice(first, end - first).cast(self.schema)
-                if at >= piece.end:
-                    break
-
-    def columns_of(self, *names: str) -> Batches:
-        """Yield the rows of some columns."""
-        return self._found.to_batches(columns=list(names), use_threads=False)  # type: ignore[no-any-return]
-
-    def whole(self) -> pa.Table:
-        """Return all of it."""
-        return pa.Table.from_batches(self.rows(self.pieces()), self.schema)
-
-
-def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type that a column of Parquet has on Spark; what Spark cannot read stays as it is."""
-    types = pa.types
-    if isinstance(kind, pa.BaseExtensionType) or types.is_dictionary(kind):
-        return plain_type(kind.value_type if types.is_dictionary(kind) else kind.storage_type)
-    if types.is_map(kind):
-        return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return pa.list_(plain_type(kind.value_type))
-    if types.is_struct(kind):
-        return pa.struct([(field.name, plain_type(field.type)) for field in kind])
-    if types.is_timestamp(kind):
-        return pa.timestamp("us", "UTC" if kind.tz else None)
-    return pa.binary() if types.is_fixed_size_binary(kind) else PLAIN.get(kind, kind)
-
-
-PLAIN = {
-    pa.large_binary(): pa.binary(),
-    pa.large_string(): pa.string(),
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.decimal128(20, 0),
-}
-"""Spark's substitutes for types that it does not know."""
+def _columns_of(place: TablePlace, *names: str) -> Batches:
+    """Yield the rows of some columns."""
+    table = ParquetTable.of(local_footers(place, "the table"), lambda _schema, _place: names)
+    return rows_of(table.pieces(), table.schema)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from relaycast.inputs import MAX_FILE_BYTES
 from relaycast.refusal import BadInput, one_line
 from relaycast_ledger.exceptions import ParquetRefused
-from relaycast_ledger.table_places import open_parquet
+from relaycast_ledger.parquet_files import open_parquet
 
 ROWS_AT_ONCE = 1 << 10
 

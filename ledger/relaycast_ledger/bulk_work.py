@@ -1,10 +1,11 @@
 """Proofs in bulk, whatever engine makes them: by processes of this machine, or on Spark.
 
-Law: proofs are written one range of ids at a time. A range is moved to its place after all of its rows were counted. It
-counts once its files are noted in it, with their digests on this machine and their sizes elsewhere. After a kill, the
-next process writes the ranges that are missing or whose files differ. When every range is there, their files are moved
-into one table and the work folder is emptied. Ranges that were made for another state or other requests are deleted.
-An engine goes on with the ranges of another. The caller keeps other writers out, see ``alone_at``.
+Law: a table is written in parts: proofs by ranges of ids, verdicts by pieces of the table that is verified. A part is
+moved to its place after all of its rows were counted. It counts once its files are noted in it, with their digests on
+this machine and their sizes elsewhere. After a kill, the next process writes the parts that are missing or whose files
+differ. When every part is there, their files are moved into one table and the work folder is emptied. Parts that were
+made for another state, other requests or another table are deleted. An engine goes on with the parts of another. The
+caller keeps other writers out, see ``alone_at``.
 """
 
 import glob
@@ -12,16 +13,19 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b, file_digest
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from relaycast_ledger.exceptions import RowsLost
-from relaycast_ledger.proof_tables import Batches, Form, TrieTable, prove_random, prove_requests, request_totals
+from relaycast_ledger.parquet_files import Batches
+from relaycast_ledger.proof_tables import Form, TrieTable, prove_random, prove_requests, request_totals
 from relaycast_ledger.segments.simulated import Progress
 from relaycast_ledger.staged_file import LOCK, sync, sync_all
 from relaycast_ledger.table_places import Files, TablePlace
@@ -46,8 +50,17 @@ MOST_RANGES = 1 << 8
 PROVED, VERIFIED = "proved", "verified"
 """The stages that progress is told of."""
 
-RANGE = "ids-"
-"""Name prefix of ranges; their first and last id follow."""
+RANGE, PIECES = "ids-", "pieces-"
+"""Name prefixes of parts: the first and last id follow, or the numbers of the first and last piece."""
+
+PROOFS_A_FILE = 25_000
+"""Rows of a file with proofs by default: it keeps a node once, and one of fewer rows has more bytes for each."""
+
+MOST_FILE_BYTES = 1 << 26
+"""Bytes of a file after which the next ones have fewer rows."""
+
+ROWS_A_TASK = 1_000
+"""Rows that a task has at least: one batch."""
 
 WHOLE = "whole"
 """Where the files of all ranges are gathered: each is named by its range and its name there."""
@@ -112,8 +125,25 @@ def requested_proofs(totals: pa.Table, requests: object, *, form: Form = "nodes"
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenProofs:
+    """A table of proofs in pieces, as the engine keeps them; ``terms`` say what it holds."""
+
+    rows: Sequence[int]
+    """Those of each piece."""
+
+    terms: dict[str, object]
+    pieces: Any
+
+
+def given_proofs(stamps: dict[str, list[int]], rows: Sequence[int], pieces: object) -> GivenProofs:
+    """Return proofs to verify: they are the same while their files have these ``stamps``."""
+    about = json.dumps([sorted(stamps.items()), list(rows)]).encode()
+    return GivenProofs(rows=rows, terms={"proofs": blake2b(about, digest_size=16).hexdigest()}, pieces=pieces)
+
+
 class Part(NamedTuple):
-    """The proofs with ids from ``first`` to ``last``, their ``place``, and where they are until they are whole."""
+    """The ids or pieces from ``first`` to ``last``, their ``place``, and where they are until they are whole."""
 
     first: int
     last: int
@@ -146,8 +176,13 @@ class Engine(Protocol):
     def write_nodes(self, table: TrieTable, whole: TablePlace) -> None:
         """Write the nodes that proofs name by number into a folder inside, which is not taken for rows."""
 
-    def verified(self, place: TablePlace, staging: TablePlace, *, strict: bool, progress: Progress) -> int:
-        """Write the verdicts on a table of proofs to ``staging``; return how many there are."""
+    def given(self, place: TablePlace) -> GivenProofs:
+        """Return a table of proofs to be verified, in pieces."""
+
+    def verified(
+        self, given: GivenProofs, parts: Sequence[Part], *, strict: bool, progress: Progress
+    ) -> Generator[Part]:
+        """Write the verdicts on each part to its staging place, and yield the part once its rows are there."""
 
     def rows_at(self, staging: TablePlace) -> int:
         """Return the number of rows in the files at ``staging``, 0 if there are none."""
@@ -159,17 +194,6 @@ class Engine(Protocol):
 def told_verdicts(counts: dict[str, int], proof_bytes: int) -> dict[str, Any]:
     """Return what is told of verdicts: the most frequent first, and the bytes of all nodes."""
     return {"verdicts": dict(sorted(counts.items(), key=lambda it: (-it[1], it[0]))), "proof_bytes": proof_bytes}
-
-
-@contextmanager
-def staged_table(files: Files, place: TablePlace) -> Iterator[TablePlace]:
-    """Give where the table at ``place`` is written until it is whole; leftovers of a killed process are removed."""
-    remove_leftovers(place)
-    staging = _staging_of(place)
-    try:
-        yield staging
-    finally:
-        files.delete(staging)
 
 
 def _staging_of(place: TablePlace) -> TablePlace:
@@ -244,41 +268,88 @@ def write_by_ranges(
 
     Proofs that name their nodes by number have the nodes in a folder inside.
     """
-    files, work = engine.files, place.work
-    remove_leftovers(place)
-    files.make_folder(work)
-    try:
-        _keep_terms(files, work, {"schema": SCHEMA_VERSION, **terms, **wanted.terms})
-        _part_again(files, work)
-        parts = _parts(engine, wanted, work)
+    with _in_parts(engine, place, {**terms, **wanted.terms}) as write:
+        parts = _ranges_of(engine, wanted, place.work)
+        whole = write(PROVED, parts, lambda left: engine.proved(wanted, table, left, progress), progress)
+        if wanted.form == "numbers":
+            engine.write_nodes(table, whole)
+
+
+def write_verdicts(
+    engine: Engine, proofs: TablePlace, place: TablePlace, *, terms: dict[str, object], strict: bool, progress: Progress
+) -> int:
+    """Write the verdicts on a table of proofs to ``place``, and return how many they are. Raises ``RowsLost``."""
+    given = engine.given(proofs)
+    with _in_parts(engine, place, {**terms, **given.terms, "strict": strict}) as write:
+        parts = list(_pieces_of(given, place.work))
+        write(VERIFIED, parts, lambda left: engine.verified(given, left, strict=strict, progress=progress), progress)
+    return sum(given.rows)
+
+
+Write = Callable[[str, Sequence[Part], Callable[[Sequence[Part]], Generator[Part]], Progress], TablePlace]
+
+
+@contextmanager
+def _in_parts(engine: Engine, place: TablePlace, terms: dict[str, object]) -> Iterator[Write]:
+    """Yield what writes the parts of a table that are not there yet; then it is moved to its place."""
+    files, work, whole = engine.files, place.work, place.work.inside(WHOLE)
+
+    def write(
+        stage: str, parts: Sequence[Part], written: Callable[[Sequence[Part]], Generator[Part]], progress: Progress
+    ) -> TablePlace:
         done = {part for part in parts if _is_whole(files, part.place)}
-        progress.begin(PROVED, wanted.count, done=sum(part.rows for part in done), unit="proofs")
+        rows = sum(part.rows for part in parts)
+        progress.begin(stage, rows, done=sum(part.rows for part in done), unit="proofs")
         left = [part for part in parts if part not in done]
         for part in left:
             remove_leftovers(part.place)
             files.delete(part.place)
         try:
-            with closing(engine.proved(wanted, table, left, progress)) as proved:
-                for part in proved:
+            with closing(written(left)) as those:
+                for part in those:
                     settle(engine, part.staging, part.place, part.rows)
                     files.write(part.place.inside(NOTED), _noted(files, part.place))
-        finally:
-            for part in left:
-                files.delete(part.staging)
-        whole = work.inside(WHOLE)
+        except BaseException:
+            with suppress(Exception):  # the JVM may be gone: the next process removes them
+                for part in left:
+                    files.delete(part.staging)
+            raise
         _gather(files, [part.place for part in parts], whole)
-        if wanted.form == "numbers":
-            engine.write_nodes(table, whole)
+        return whole
+
+    remove_leftovers(place)
+    files.make_folder(work)
+    try:
+        _keep_terms(files, work, {"schema": SCHEMA_VERSION, **terms})
+        _part_again(files, work)
+        yield write
         put_in_place(files, whole, place)
         _clear(files, work)
     except BaseException:
         with suppress(Exception):  # the JVM may be gone
-            if not any(name.startswith(RANGE) for name in files.names(work)):
+            if not any(name.startswith((RANGE, PIECES)) for name in files.names(work)):
                 _clear(files, work)
         raise
 
 
-def _parts(engine: Engine, wanted: WantedProofs, work: TablePlace) -> list[Part]:
+def tasks_of(rows: int, *, rows_a_file: int, cores: int) -> int:
+    """Return how many tasks write ``rows`` rows: one for each file, or more where ``cores`` would wait."""
+    return max(1, -(-rows // max(rows_a_file, PROOFS_A_FILE)), min(cores, rows // ROWS_A_TASK))
+
+
+def _pieces_of(given: GivenProofs, work: TablePlace) -> Iterator[Part]:
+    width = max(IDS_A_RANGE * VERDICTS_WIDER, -(-sum(given.rows) // MOST_RANGES))
+    first = rows = 0
+    for number, count in enumerate(given.rows or [0]):
+        rows += count
+        if rows >= width or number + 1 >= len(given.rows):
+            place = work.inside(f"{PIECES}{first}-{number}")
+            yield Part(first, number, rows, place, _staging_of(place))
+            first, rows = number + 1, 0
+
+
+def _ranges_of(engine: Engine, wanted: WantedProofs, work: TablePlace) -> list[Part]:
+    """Return the ranges that have requests; the first one if none has, so that the table has its columns."""
     wider = VERDICTS_WIDER if wanted.form == "verdicts" else 1
     found = list(ranges(wanted.first_id, wanted.last_id, wider=wider))
     sizes: Sequence[int]
@@ -288,8 +359,9 @@ def _parts(engine: Engine, wanted: WantedProofs, work: TablePlace) -> list[Part]
         sizes = engine.rows_between(wanted, found)
     parts = []
     for (first, last), rows in zip(found, sizes, strict=True):
-        place = work.inside(f"{RANGE}{first}-{last}")
-        parts.append(Part(first, last, rows, place, _staging_of(place)))
+        if rows or (first == wanted.first_id and not any(sizes)):
+            place = work.inside(f"{RANGE}{first}-{last}")
+            parts.append(Part(first, last, rows, place, _staging_of(place)))
     return parts
 
 
@@ -333,10 +405,16 @@ def _noted(files: Files, part: TablePlace) -> bytes:
     found: dict[str, list[int | str]] = {
         name: [size] for name, size in files.sizes(part).items() if name.startswith(FILE)
     }
-    for name, about in found.items() if not part.is_uri else ():
-        with (part.path / name).open("rb") as stream:
-            about.append(file_digest(stream, lambda: blake2b(digest_size=16)).hexdigest())
+    if not part.is_uri:
+        with ThreadPoolExecutor() as pool:
+            for about, digest in zip(found.values(), pool.map(_digest_of, map(part.path.joinpath, found)), strict=True):
+                about.append(digest)
     return json.dumps(found, sort_keys=True).encode()
+
+
+def _digest_of(file: Path) -> str:
+    with file.open("rb") as stream:
+        return file_digest(stream, lambda: blake2b(digest_size=16)).hexdigest()
 
 
 def _part_again(files: Files, work: TablePlace) -> None:

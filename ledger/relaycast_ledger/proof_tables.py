@@ -8,7 +8,7 @@ Law: the number of a node is its place in the trie that the proofs were made for
 trie agree. A number has one node; nodes with the same content at several places have several numbers.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal, cast
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from relaycast_ledger.exceptions import InputColumns
+from relaycast_ledger.parquet_files import Batches, Footer, ParquetTable
 from relaycast_trie import ArrayTrie, StateVersion, warm_up
 from relaycast_trie.array.array_proofs import decode_proofs, verify_columns
 from relaycast_trie.array.columns import MAX_KEY_BYTES
@@ -34,7 +35,6 @@ NUMBER_LIST = pa.list_(pa.int64())
 NODE_TABLE = pa.schema([("number", pa.int64()), ("node", pa.large_binary())])
 """The nodes that ``numbers`` stand for."""
 
-Batches = Iterator[pa.RecordBatch]
 Strings = tuple[npt.NDArray[np.uint8], Ints]
 """All strings one after another, and the offsets where each starts and the last one ends."""
 
@@ -45,6 +45,11 @@ MOST_BINARY_BYTES = 2**31 - 1
 
 ROOT, KEYS, NODES, PROOF = "root", "keys", "nodes", "proof"
 LIST = pa.list_(pa.binary())
+
+PROOF_FORMS = {NODES: LIST, PROOF: pa.binary(), NUMBERS: NUMBER_LIST}
+"""The columns that may hold a proof; the first of them that a table has is read."""
+
+REQUESTED = pa.schema([("id", pa.int64()), (KEYS, LIST)])
 
 VALID = "valid"
 UNREADABLE = "UnreadableRow"
@@ -164,20 +169,52 @@ class TrieTable:
         return len(self.keys[1]) - 1
 
 
-def verified_schema(schema: pa.Schema) -> pa.Schema:
+def verified_schema(schema: pa.Schema, place: str = "the proofs") -> pa.Schema:
     """Return the columns of the verdicts on a table of proofs; raises ``InputColumns`` when it is none."""
     names = set(schema.names)
-    if not {ROOT, KEYS} <= names or not names & {NODES, PROOF, NUMBERS}:
+    if not {ROOT, KEYS} <= names or not names & set(PROOF_FORMS):
         expected = f"{ROOT}, {KEYS} and {NODES} (or {PROOF}, or {NUMBERS})"
-        raise InputColumns("the proofs", ", ".join(schema.names), expected)
-    kinds = {ROOT: pa.binary(), KEYS: LIST, NODES: LIST, PROOF: pa.binary(), NUMBERS: NUMBER_LIST}
-    for name, kind in kinds.items():
-        if name in names and not _fits(schema.field(name).type, kind):
-            raise InputColumns("the proofs", f"{name} as {schema.field(name).type}", f"{name} as {kind}")
-    taken = names & set(VERDICTS.names)
+        raise InputColumns(place, ", ".join(schema.names), expected)
+    _check_types(schema, {ROOT: pa.binary(), KEYS: LIST, **PROOF_FORMS}, place)
+    taken = [name for name in schema.names if name.lower() in VERDICTS.names]
     if taken:
-        raise InputColumns("the proofs", ", ".join(sorted(taken)), "other names than those of the verdicts")
-    return pa.schema([field for field in schema if field.name not in {KEYS, NODES, PROOF, NUMBERS}] + list(VERDICTS))
+        raise InputColumns(place, ", ".join(taken), "other names than those of the verdicts")
+    return pa.schema([field for field in schema if field.name not in {KEYS, *PROOF_FORMS}] + list(VERDICTS))
+
+
+def proof_table(footers: Sequence[Footer]) -> ParquetTable:
+    """Return a table of proofs in the form that its first file has; raises ``InputColumns``.
+
+    All other columns are kept, see ``parquet_files``.
+    """
+    first = footers[0]
+    form = next((name for name in PROOF_FORMS if name in first.schema.names), NODES)
+
+    def wanted(schema: pa.Schema, place: str) -> list[str]:
+        verified_schema(schema, place)
+        if form not in schema.names:
+            raise InputColumns(place, ", ".join(schema.names), f"{form}, as in {first.place}")
+        return [name for name in schema.names if name == form or name not in PROOF_FORMS]
+
+    return ParquetTable.of(footers, wanted)
+
+
+def request_table(footers: Sequence[Footer]) -> ParquetTable:
+    """Return the ``REQUESTED`` columns of a table; raises ``InputColumns``."""
+
+    def wanted(schema: pa.Schema, place: str) -> list[str]:
+        if not set(REQUESTED.names) <= set(schema.names):
+            raise InputColumns(place, ", ".join(schema.names), " and ".join(REQUESTED.names))
+        _check_types(schema, {field.name: field.type for field in REQUESTED}, place)
+        return list(REQUESTED.names)
+
+    return ParquetTable.of(footers, wanted)
+
+
+def _check_types(schema: pa.Schema, kinds: dict[str, pa.DataType], place: str) -> None:
+    for name, kind in kinds.items():
+        if name in schema.names and not _fits(schema.field(name).type, kind):
+            raise InputColumns(place, f"{name} as {schema.field(name).type}", f"{name} as {kind}")
 
 
 def is_numbered(names: Iterable[str]) -> bool:

@@ -17,8 +17,8 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from relaycast_ledger.segments.simulated import Progress
 from relaycast_spark.exceptions import JobFailed, SparkUnavailable
+from relaycast_spark.pyspark_internals import partitions_of
 from relaycast_spark.session import LOCAL_ADDRESS, reason_of
 
 if TYPE_CHECKING:
@@ -36,11 +36,14 @@ AHEAD = 2
 
 POLL_SECONDS = 0.25
 
+GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+"""What ``setJobGroup`` sets for a thread."""
+
 
 def spread(frame: "DataFrame") -> "DataFrame":
     """Return the rows in as many partitions as keep every core busy; large inputs have them already."""
     wanted = TASKS_A_CORE * frame.sparkSession.sparkContext.defaultParallelism
-    return frame if frame.rdd.getNumPartitions() * 2 >= wanted else frame.repartition(wanted)
+    return frame if partitions_of(frame) * 2 >= wanted else frame.repartition(wanted)
 
 
 def group_of(what: str) -> str:
@@ -50,47 +53,19 @@ def group_of(what: str) -> str:
 
 @contextmanager
 def named(spark: "SparkSession", what: str, group: str = "") -> Iterator[None]:
-    """Name the jobs of this thread ``what`` on Spark's pages and in its event log."""
+    """Name the jobs of this thread ``what`` on Spark's pages and in its event log; a caller's own name comes back."""
     context = spark.sparkContext
+    before = {name: context.getLocalProperty(name) for name in GROUP_PROPERTIES}
     context.setJobGroup(group or group_of(what), what, interruptOnCancel=True)
     try:
         yield
     finally:
         with suppress(Exception):  # the JVM may be gone already
-            for name in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
-                context.setLocalProperty(name, None)  # type: ignore[arg-type]
+            for name, value in before.items():
+                context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
 
-def watched(
-    spark: "SparkSession", job: Callable[[], None], *, what: str, stage: str, rows: int, progress: Progress
-) -> None:
-    """Do ``job`` while ``progress`` advances with its tasks, to ``rows`` at the end; an interrupt cancels it."""
-    group, told = group_of(what), 0
-
-    def work() -> None:
-        with named(spark, what, group):
-            job()
-
-    def tell(done: int) -> None:
-        nonlocal told
-        if done > told:
-            progress.advance(stage, done - told)
-            told = done
-
-    with ThreadPoolExecutor(1, thread_name_prefix=stage) as pool:
-        running = pool.submit(work)
-        try:
-            while not wait([running], POLL_SECONDS).done:
-                tell(_rows_done(spark, group, rows))
-        except BaseException:
-            with suppress(Exception):  # Spark may be gone already
-                spark.sparkContext.cancelJobGroup(group)
-            raise
-    running.result()
-    tell(rows)
-
-
-def _rows_done(spark: "SparkSession", group: str, rows: int) -> int:
+def rows_done(spark: "SparkSession", group: str, rows: int) -> int:
     """Return the progress of the last stage of a group's jobs, in rows."""
     tracker = spark.sparkContext.statusTracker()
     stages = [
@@ -106,12 +81,21 @@ def _rows_done(spark: "SparkSession", group: str, rows: int) -> int:
     return last.numCompletedTasks * rows // max(1, last.numTasks)
 
 
-def as_done(submit: Callable[[T], Future[R]], items: Iterable[T], *, at_once: int) -> Iterator[tuple[T, Future[R]]]:
-    """Submit ``items``, at most ``at_once`` at a time, and yield each with its future as soon as that is done."""
+def as_done(
+    submit: Callable[[T], Future[R]], items: Iterable[T], *, at_once: int, meanwhile: Callable[[], None] | None = None
+) -> Iterator[tuple[T, Future[R]]]:
+    """Submit ``items``, at most ``at_once`` at a time, and yield each with its future as soon as that is done.
+
+    ``meanwhile`` is called every ``POLL_SECONDS``.
+    """
     under_way: dict[Future[R], T] = {}
 
     def finished() -> Iterator[tuple[T, Future[R]]]:
-        for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+        seconds = None if meanwhile is None else POLL_SECONDS
+        while not (ended := wait(under_way, seconds, FIRST_COMPLETED).done):
+            assert meanwhile is not None
+            meanwhile()
+        for future in ended:
             yield under_way.pop(future), future
 
     for item in items:
@@ -123,26 +107,43 @@ def as_done(submit: Callable[[T], Future[R]], items: Iterable[T], *, at_once: in
 
 
 def jobs_as_done(
-    spark: "SparkSession", items: Iterable[T], work: Callable[[T], R], name: Callable[[T], str]
+    spark: "SparkSession",
+    items: Iterable[T],
+    work: Callable[[T], R],
+    name: Callable[[T], str],
+    *,
+    at_once: int = 0,
+    shown: Callable[[Iterable[tuple[str, T]]], None] | None = None,
 ) -> Generator[tuple[T, Future[R]]]:
     """Do ``work`` on each item in a job of its own and yield the item with its future as soon as that is done.
 
-    There are a few more jobs at a time than cores. Closing the iterator cancels them.
+    Unless ``at_once`` says how many, there are a few more jobs at a time than cores. ``shown`` is called now and then
+    with the groups of the jobs under way. Closing the iterator cancels them, and no other jobs.
     """
-    context, group = spark.sparkContext, group_of("side by side")
-    at_once = max(1, context.defaultParallelism) + AHEAD
+    context = spark.sparkContext
+    at_once = at_once or max(1, context.defaultParallelism) + AHEAD
+    under_way: dict[str, T] = {}
 
-    def job(item: T) -> R:
+    def job(group: str, item: T) -> R:
         with named(spark, name(item), group):
             return work(item)
 
+    def submit(task: tuple[str, T]) -> Future[R]:
+        under_way[task[0]] = task[1]
+        return pool.submit(job, *task)
+
+    tasks = ((group_of(name(item)), item) for item in items)
+    meanwhile = None if shown is None else lambda: shown(under_way.items())
     with ThreadPoolExecutor(at_once, thread_name_prefix="job") as pool:
         try:
-            yield from as_done(lambda item: pool.submit(job, item), items, at_once=at_once)
+            for (group, item), future in as_done(submit, tasks, at_once=at_once, meanwhile=meanwhile):
+                del under_way[group]
+                yield item, future
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             with suppress(Exception):  # the JVM may be gone already
-                context.cancelJobGroup(group)
+                for group in under_way:
+                    context.cancelJobGroup(group)
             raise
 
 

@@ -15,6 +15,7 @@ import heapq
 import re
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
+from functools import reduce
 from itertools import accumulate, pairwise
 from typing import Any, cast
 
@@ -24,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import relaycast_trie
-from relaycast_ledger.exceptions import InputColumns
+from relaycast_ledger.exceptions import InputColumns, TableRefused
 from relaycast_pallets.broadcaster.storage import INFINITE
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_spark.exceptions import RowRefused
@@ -54,6 +55,9 @@ PUBLICATIONS = pa.schema(
     ]
 )
 """Publications as they are worked with: a key has 32 bytes, a value is bytes."""
+
+SEQUENCE = "sequence"
+"""A column that says in which order publications, or blocks, come where nothing else does."""
 
 PUBLISHER_ROOTS = pa.schema(
     [("para_id", pa.int64()), ("block", pa.int64()), ("changed", pa.int64()), ("child_root", pa.binary())]
@@ -217,6 +221,21 @@ def _shown_text(text: str) -> str:
 
 def _shown_bytes(data: bytes) -> str:
     return f"{len(data)} bytes, 0x{data[:24].hex()}{'...' if len(data) > 24 else ''}"
+
+
+def told_apart(batches: Batches, order: Sequence[str]) -> Batches:
+    """Pass on rows that are sorted by these columns; raises ``TableRefused`` where two rows agree in all of them."""
+    last: list[pa.RecordBatch] = []
+    for batch in batches:
+        rows = pa.Table.from_batches([*last, batch.select(order)])
+        agree = (pc.equal(column.slice(1), column.slice(0, max(len(rows) - 1, 0))) for column in rows.columns)
+        repeated = pc.index(reduce(pc.and_, agree), pa.scalar(value=True)).as_py()
+        if repeated >= 0:
+            row = rows.slice(repeated, 1).to_pylist()[0]
+            got = f"0x{row['key'].hex()} twice in block {row['block']:,} of publisher {row['para_id']}"
+            raise TableRefused("the publications", got, f"a column {SEQUENCE} that says which comes last")
+        last = rows.slice(max(len(rows) - 1, 0)).to_batches()
+        yield batch
 
 
 def replay_publishers(batches: Batches, *, state_version: StateVersion, last_block: int = MAX_U32) -> Batches:

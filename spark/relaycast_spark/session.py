@@ -6,13 +6,13 @@ in one line what to install.
 """
 
 import atexit
-import ctypes
 import logging
 import os
 import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,10 +24,11 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, NoReturn
 
 from relaycast_ledger.staged_file import FULL_DISK
 from relaycast_spark.exceptions import JobFailed, SparkUnavailable
+from relaycast_spark.pyspark_internals import ends_with_us, hush_accumulators, kill_java, remove_at_exit
 from relaycast_trie.extras import install_command
 
 if TYPE_CHECKING:
@@ -42,10 +43,10 @@ DEFAULTS = "spark-defaults.conf"
 
 SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.adaptive.coalescePartitions.enabled": "false",  # it folds much work in few rows into one task
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # as all others write; by default a form of 96 bits
     "spark.driver.maxResultSize": "0",
     "spark.ui.retainedJobs": "100",  # what the driver remembers of jobs that are done, pages or none
     "spark.ui.retainedStages": "100",
@@ -119,43 +120,8 @@ def user_defaults() -> dict[str, str]:
     return {it[1]: it[2] for it in found if it is not None}
 
 
-PR_SET_PDEATHSIG = 1
-
-
-@contextmanager
-def ends_with_us() -> Iterator[None]:
-    """Let a JVM that PySpark starts meanwhile get SIGTERM when the thread that starts it ends, as processes do last.
-
-    Elsewhere than on Linux nothing is changed.
-    """
-    import pyspark.java_gateway  # noqa: PLC0415
-
-    gateway: Any = pyspark.java_gateway
-    if not sys.platform.startswith("linux"):
-        yield
-        return
-    kept = gateway.Popen
-    gateway.Popen = _started
-    try:
-        yield
-    finally:
-        gateway.Popen = kept
-
-
-def _started(
-    command: list[str], *, preexec_fn: Callable[[], None] | None = None, **options: Any
-) -> "subprocess.Popen[bytes]":
-    parent, libc = os.getpid(), ctypes.CDLL(None, use_errno=True)
-
-    def before() -> None:
-        if preexec_fn is not None:
-            preexec_fn()
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-        if os.getppid() != parent:  # it ended before the wish was heard
-            os._exit(1)
-
-    return subprocess.Popen(command, preexec_fn=before, **options)  # noqa: PLW1509, S603 - PySpark has one, too
-
+CONNECT = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+"""Variables by which PySpark makes every session one of Spark Connect."""
 
 OLDEST_JAVA = 17
 """Spark 4 runs on Java 17 and later."""
@@ -171,6 +137,9 @@ SCRATCH = "relaycast-spark-"
 
 STOP_SECONDS = 10.0
 """Time for Spark to stop after an interrupt; then its Java process is killed."""
+
+MASTER_SECONDS = 10.0
+"""Time for a cluster's master to answer."""
 
 JVM_GONE = "the Java process that Spark runs in has ended"
 
@@ -200,8 +169,17 @@ def require_spark() -> None:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if most != resource.RLIM_INFINITY and most < LEAST_HANDLES:
         raise SparkUnavailable(f"no more than {most:,} file handles", f"let it have {LEAST_HANDLES} (ulimit -Hn)")
-    if "SPARK_REMOTE" not in os.environ:
-        require_java()
+    remote = next((name for name in CONNECT if name in os.environ), "")
+    if remote:
+        _refuse_connect(f"{remote}={os.environ[remote]}")
+    require_java()
+
+
+def _refuse_connect(setting: str) -> NoReturn:
+    raise SparkUnavailable(
+        f"{setting} asks for Spark Connect, which has no SparkContext to name, watch and cancel jobs by",
+        "unset it and give --master, or --engine local",
+    )
 
 
 def require_java() -> int:
@@ -239,7 +217,7 @@ def spark_session(settings: SessionSettings | None = None) -> Iterator["SparkSes
         return
     logging.getLogger().addFilter(_is_not_of_the_gateway)  # it stays: objects of the JVM are let go of later, too
     session = build_session(wanted)
-    _hush_accumulators(session)
+    hush_accumulators(session)
     with _stopped(session), _one_line_errors():
         yield session
 
@@ -268,9 +246,7 @@ def _stopped(session: "SparkSession") -> Iterator[None]:
     """
     from py4j.protocol import Py4JError  # noqa: PLC0415
 
-    jvm = getattr(getattr(session.sparkContext, "_gateway", None), "proc", None)
-    ends = bounded_end(jvm.kill if jvm is not None else lambda: None)
-    with ends as begin:
+    with bounded_end(lambda: kill_java(session)) as begin:
         try:
             yield
         except BaseException as error:
@@ -338,13 +314,6 @@ def _is_not_of_the_gateway(record: logging.LogRecord) -> bool:
     return "py4j" not in Path(record.pathname).parts
 
 
-def _hush_accumulators(session: "SparkSession") -> None:
-    """Let the server that workers' counts come back to print nothing when the JVM closes its connection first."""
-    server = getattr(session.sparkContext, "_accumulatorServer", None)
-    if server is not None:
-        server.handle_error = lambda _request, _client: None
-
-
 @cache
 def _scratch() -> str:
     """Return the folder where a local Spark of this process keeps its files; it is removed when the process ends.
@@ -367,13 +336,19 @@ def build_session(settings: SessionSettings) -> "SparkSession":
     master = (
         "that of spark-submit" if submitted else retrying(settings.master or theirs.get("spark.master", "local[*]"))
     )
+    if not submitted:
+        refuse_silent(master)
     builder = SparkSession.builder.appName(settings.app_name)
     if not submitted:
         builder = builder.master(master)
         for name, value in environment(master).items():
             os.environ.setdefault(name, value)
     scratch = _scratch() if is_local(master) and not submitted else ""
-    for name, value in chosen_settings(settings, theirs, scratch).items():
+    chosen = chosen_settings(settings, theirs, scratch)
+    for name, value in (theirs | chosen).items():
+        if name == "spark.remote" or (name, value) == ("spark.api.mode", "connect"):
+            _refuse_connect(f"{name}={value}")
+    for name, value in chosen.items():
         builder = builder.config(name, value)
     with tempfile.TemporaryFile() as said:
         try:
@@ -382,9 +357,25 @@ def build_session(settings: SessionSettings) -> "SparkSession":
         except (PySparkException, Py4JError, RuntimeError, OSError) as error:
             raise SparkUnavailable(f"Spark does not start with --master {master}", _reason(error, said)) from None
     if scratch:
-        with suppress(Py4JError, AttributeError):  # for a process that is killed: Java removes it last, if it is empty
-            session._jvm.java.io.File(scratch).deleteOnExit()  # type: ignore[union-attr]
+        remove_at_exit(session, scratch)
     return session
+
+
+def refuse_silent(master: str) -> None:
+    """Raise ``SparkUnavailable`` where nothing listens at a cluster's address: Spark itself would try for a minute."""
+    found = re.findall(r"(?:^spark://|^k8s://(?:\w+://)?|,)\[?([^\s/,]+?)\]?:(\d+)", master)
+    reasons = []
+    for host, port in found:
+        try:
+            socket.create_connection((host, int(port)), MASTER_SECONDS / len(found)).close()
+        except OSError as error:
+            reasons.append(f"{host}:{port}: {(error.strerror or str(error)).lower()}")
+        else:
+            return
+    if reasons:
+        raise SparkUnavailable(
+            f"nothing answers at --master {master} ({', '.join(reasons)})", "start it or name another"
+        )
 
 
 def chosen_settings(settings: SessionSettings, theirs: dict[str, str], scratch: str) -> dict[str, str]:

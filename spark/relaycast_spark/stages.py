@@ -24,13 +24,17 @@ from relaycast_spark.publications import (
     MAX_U32,
     PUBLICATIONS,
     PUBLISHER_ROOTS,
+    SEQUENCE,
     check_columns,
     decoded,
     replay_publishers,
+    told_apart,
 )
 from relaycast_spark.replay import REPLAYED, replay_segments
 from relaycast_spark.subscriber_replay import INHERENTS, SUBSCRIBER_BLOCKS, SubscriberTerms, replay_subscribers
 from relaycast_trie import StateVersion
+
+SUBSCRIBER_ORDER = ("subscriber", "block", "number", "relay_parent")
 
 EVENT_COLUMNS = ("run", "seq", "namespace", "id", "subject", "occurred_ns")
 EVENT_KEY = ["run", "namespace", "id"]
@@ -39,15 +43,20 @@ EVENT_KEY = ["run", "namespace", "id"]
 def publications(recorded: DataFrame) -> DataFrame:
     """Return recorded publications, keys and values as bytes or text, as ``publications.PUBLICATIONS``.
 
-    Raises ``InputColumns``; a job fails with ``RowRefused`` at a row that is no publication, which it names within its
-    batch.
+    A column ``sequence`` may say their order in a block; it is kept. Raises ``InputColumns``; a job fails with
+    ``RowRefused`` at a row that is no publication, which it names within its batch.
     """
-    check_columns(recorded.columns, "the publications")
+    names = [name for name in recorded.columns if name != SEQUENCE]
+    check_columns(names, "the publications")
+    orders = [pa.field(SEQUENCE, pa.int64())] if SEQUENCE in recorded.columns else []
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return map(decoded, batches)
+        for batch in batches:
+            known = decoded(batch.select(names))
+            columns = [batch.column(field.name).cast(field.type) for field in orders]
+            yield pa.RecordBatch.from_arrays([*known.columns, *columns], schema=pa.schema([*known.schema, *orders]))
 
-    return recorded.mapInArrow(read, from_arrow_schema(PUBLICATIONS))
+    return recorded.mapInArrow(read, from_arrow_schema(pa.schema([*PUBLICATIONS, *orders])))
 
 
 def child_roots(
@@ -55,16 +64,18 @@ def child_roots(
 ) -> DataFrame:
     """Replay every publisher for itself: its child root after each block that changes it, ``PUBLISHER_ROOTS``.
 
-    Publications (``PUBLICATIONS``) take effect in their blocks, of one block in the order of the rows; expiry goes on
-    to ``last_block``. Publishers are worked on side by side, each in a stream.
+    Publications (``PUBLICATIONS``) take effect in their blocks, those of one block by ``sequence``. Without that
+    column, a job fails with ``TableRefused`` where a publisher's key repeats in a block: rows have no other order.
+    Expiry goes on to ``last_block``. Publishers are worked on side by side, each in a stream.
     """
+    order = ["para_id", "block", *(name for name in publications.columns if name == SEQUENCE), "key"]
 
     def replay(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return replay_publishers(batches, state_version=state_version, last_block=last_block)
+        ordered = told_apart(batches, order)
+        return replay_publishers(ordered, state_version=state_version, last_block=last_block)
 
-    numbered = publications.withColumn("row", F.monotonically_increasing_id())
-    ordered = numbered.repartition("para_id").sortWithinPartitions("para_id", "block", "row")
-    return ordered.drop("row").mapInArrow(replay, from_arrow_schema(PUBLISHER_ROOTS))
+    ordered = _streams(publications, "para_id").sortWithinPartitions(*order)
+    return ordered.mapInArrow(replay, from_arrow_schema(PUBLISHER_ROOTS))
 
 
 def replayed(segments: DataFrame, prepare: Preparation, *, keep_proofs: bool = False) -> DataFrame:
@@ -139,7 +150,8 @@ def subscriber_blocks(
     """Let every subscriber take over its proofs again: verdict, weight, cursor, callbacks, ``SUBSCRIBER_BLOCKS``.
 
     Subscribers are worked on side by side, each in a stream and from its own state in ``states``, or from its genesis.
-    Raises ``InputColumns``.
+    Its rows are in order of block, number and relay parent, and of ``sequence`` where there is such a column. Raises
+    ``InputColumns``.
     """
     _ensure_columns(inherents, INHERENTS.names, "the inherents")
     known = dict(states or {})
@@ -148,9 +160,9 @@ def subscriber_blocks(
         return replay_subscribers(batches, terms, states=known)
 
     columns = [F.col(it.name).cast(it.dataType) for it in from_arrow_schema(INHERENTS)]
-    numbered = inherents.select(columns).withColumn("row", F.monotonically_increasing_id())
-    ordered = numbered.repartition("subscriber").sortWithinPartitions("subscriber", "block", "number", "row")
-    return ordered.drop("row").mapInArrow(replay, from_arrow_schema(SUBSCRIBER_BLOCKS))
+    order = [*SUBSCRIBER_ORDER, *(name for name in inherents.columns if name == SEQUENCE)]
+    ordered = _streams(inherents, "subscriber").sortWithinPartitions(*order).select(columns)
+    return ordered.mapInArrow(replay, from_arrow_schema(SUBSCRIBER_BLOCKS))
 
 
 def states(subscriber_blocks: DataFrame) -> DataFrame:
@@ -268,6 +280,15 @@ def _nearest_rank(column: str, percent: int) -> Column:
     ordered = F.sort_array(F.collect_list(column))
     place = F.greatest(F.ceil(F.size(ordered) * percent / 100), F.lit(1)).cast("int")
     return F.try_element_at(ordered, place)
+
+
+def _streams(frame: DataFrame, column: str) -> DataFrame:
+    """Return the rows with all of one ``column`` value in one task.
+
+    The number of tasks is given: otherwise Spark joins tasks by the bytes of their rows, which say nothing of the work.
+    """
+    tasks = frame.sparkSession.conf.get("spark.sql.shuffle.partitions")
+    return frame.repartition(int(tasks or 0), column)
 
 
 def _ensure_columns(frame: DataFrame, expected: Sequence[str], place: str) -> None:

@@ -1,48 +1,131 @@
 """Tables at the places that Spark's file systems reach. No PySpark is needed to import this."""
 
 import io
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import os
+import socket
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+import pyarrow as pa
 
 from relaycast_ledger.exceptions import PlaceRefused
-from relaycast_ledger.table_places import PARQUET, TablePlace, check_footer, check_local, is_read
-from relaycast_spark.session import is_local
+from relaycast_ledger.parquet_files import PARQUET, Footer, ParquetTable, footers, local_footers
+from relaycast_ledger.table_places import LocalFiles, TablePlace, is_read
+from relaycast_spark.jobs import TASKS_A_CORE, named
+from relaycast_spark.pyspark_internals import hadoop_of
+from relaycast_spark.session import is_local, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-AT_ONCE = 16
-"""Footers that are read at a time where each takes the time of a few requests."""
+
+LOOK_SECONDS = 0.2
+"""Time that a look at a folder takes: enough that every free core takes one."""
+
+CONNECTORS = {
+    "s3": "org.apache.hadoop:hadoop-aws:{hadoop} --conf spark.hadoop.fs.s3.impl=org.apache.hadoop.fs.s3a.S3AFileSystem",
+    "s3a": "org.apache.hadoop:hadoop-aws:{hadoop}",
+    "abfs": "org.apache.hadoop:hadoop-azure:{hadoop}",
+    "abfss": "org.apache.hadoop:hadoop-azure:{hadoop}",
+    "gs": "com.google.cloud.bigdataoss:gcs-connector:VERSION",
+}
+"""Packages with the file systems of a scheme; Spark itself brings HDFS and the files of a machine."""
 
 
-def refuse_unshared(place: TablePlace, master: str | None) -> None:
-    """Raise ``PlaceRefused`` for a path of this machine where Spark runs on others: they have files of their own."""
-    if not place.is_uri and not is_local(master or ""):
-        raise PlaceRefused(
-            place.text,
-            f"a path of this machine where Spark runs on {master}",
-            f"s3://, hdfs:// or another URI, or {place.uri} where all machines share that folder",
-        )
+def refuse_unshared(spark: "SparkSession", place: TablePlace, *, is_written: bool = False) -> None:
+    """Raise ``PlaceRefused`` where a worker on another machine does not see what this one has at a path.
 
-
-def read_parquet(spark: "SparkSession", place: TablePlace, option: str) -> "DataFrame":
-    """Return the table, once the footer of every file of it is checked; raises ``PlaceRefused``, ``ParquetRefused``."""
-    refuse_unshared(place, spark.sparkContext.master)
-    if place.is_uri:
-        Store(spark).check(place, option)
+    A place that is written has its work folder. This process puts a file there, and workers put one beside it. Workers
+    that start later are not asked: rows that they keep to themselves are missed when a range is counted.
+    """
+    if place.is_uri or is_local(spark.sparkContext.master or ""):
+        return
+    if is_written:
+        probe = place.work.path.absolute() / f"probe-{uuid4().hex}"
+        probe.touch()
     else:
-        check_local(place, option)
-    return spark.read.parquet(place.pattern)
+        inside = [file for file in place.path.iterdir() if is_read(file.name)] if place.path.is_dir() else []
+        probe = (inside or [place.path])[0].absolute()
+    tasks = TASKS_A_CORE * spark.sparkContext.defaultParallelism
+    look = partial(look_at, str(probe), probe.stat().st_size, is_written)
+    try:
+        with named(spark, f"looked at by workers: {place.name}"):
+            looks = spark.range(tasks, numPartitions=tasks).mapInArrow(look, "number long, host string, sees boolean")
+            found = looks.collect()
+        unseen = [it.host for it in found if not it.sees or (is_written and not os.path.exists(f"{probe}-{it.number}"))]
+    finally:
+        for file in probe.parent.glob(f"{probe.name}*") if is_written else ():
+            file.unlink()
+    if unseen:
+        got = f"a path that the worker on {unseen[0]} does not share with this machine"
+        raise PlaceRefused(place.text, got, "a folder that all machines share, or s3://, hdfs:// or another URI")
+
+
+def look_at(file: str, size: int, is_written: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield whether this worker sees a file of that size, and can put one beside it where a place ``is_written``."""
+    for batch in batches:
+        for number in batch.column("id").to_pylist():
+            time.sleep(LOOK_SECONDS)
+            try:
+                sees = os.stat(file).st_size == size
+                if sees and is_written:
+                    Path(f"{file}-{number}").touch()
+            except OSError:
+                sees = False
+            row = {"number": number, "host": socket.gethostname(), "sees": sees}
+            yield pa.RecordBatch.from_pylist([row])
+
+
+def found_footers(spark: "SparkSession", place: TablePlace, option: str) -> list[Footer]:
+    """Return the footers of all files of a table; raises ``PlaceRefused`` and ``ParquetRefused``."""
+    refuse_unshared(spark, place)
+    return Store(spark).footers(place, option) if place.is_uri else local_footers(place, option)
+
+
+def read_parquet(
+    spark: "SparkSession", place: TablePlace, table: ParquetTable, files: Sequence[str] = ()
+) -> "DataFrame":
+    """Return a table as the JVM reads it, at any place: its columns are those of ``table`` and of all folders.
+
+    Of some ``files`` of it, if they are given.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - runs without Spark import this module
+
+    folders = {name for footer in table.footers for name in footer.folders}
+    in_files = pa.schema([field for field in table.schema if field.name not in folders])
+    reader = spark.read.schema(from_arrow_schema(in_files))
+    if 0 < len(files) < len(table.footers):
+        return reader.option("basePath", place.uri).parquet(*(TablePlace(file).pattern for file in files))
+    return reader.parquet(place.pattern)
 
 
 class Store:
     """The file systems of a Spark, by its own drivers: whatever it can write, this can move and remove."""
 
     def __init__(self, spark: "SparkSession") -> None:
-        self._jvm = cast(Any, spark.sparkContext._jvm)
-        self._conf = cast(Any, spark.sparkContext._jsc).hadoopConfiguration()
+        self._hadoop, self._conf = hadoop_of(spark)
+
+    def reach(self, place: TablePlace) -> None:
+        """Raise ``PlaceRefused`` where no file system answers for a URI."""
+        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415
+
+        try:
+            self.exists(place)
+        except Py4JJavaError as error:
+            scheme = place.text.partition(":")[0].lower()
+            reason = reason_of(error)
+            lacks = "No FileSystem for scheme" in str(error) or "ClassNotFoundException" in str(error)
+            if not lacks:
+                raise PlaceRefused(place.text, reason, "a place that Spark reaches") from None
+            package = CONNECTORS.get(scheme, "the package that has it")
+            package = package.format(hadoop=self._hadoop.util.VersionInfo.getVersion())
+            got = "a scheme that this Spark has no connector for"
+            raise PlaceRefused(place.text, got, f"--conf spark.jars.packages={package}") from None
 
     def exists(self, place: TablePlace) -> bool:
         path, files = self._at(place)
@@ -68,6 +151,14 @@ class Store:
         path, files = self._at(place)
         return {it.getPath().getName(): it.getLen() for it in files.listStatus(path) if it.isFile()}
 
+    def stamps(self, place: TablePlace) -> dict[str, list[int]]:
+        """Return size and time of each file of a table."""
+        if not place.is_uri:
+            return LocalFiles().stamps(place)
+        path, files = self._at(place)
+        found = [it for status in files.globStatus(path) or [] for it, _ in self._files(files, status, ())]
+        return {it.getPath().toString(): [it.getLen(), it.getModificationTime()] for it in found}
+
     def move(self, source: TablePlace, target: TablePlace) -> None:
         """Give what is at ``source`` a new place, which is free."""
         path, files = self._at(source)
@@ -77,7 +168,7 @@ class Store:
 
     def read(self, place: TablePlace) -> bytes | None:
         """Return the bytes of a file; ``None`` where it cannot be read."""
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # noqa: PLC0415
+        from py4j.protocol import Py4JJavaError  # noqa: PLC0415
 
         try:
             if not place.is_uri:
@@ -98,31 +189,33 @@ class Store:
         finally:
             stream.close()
 
-    def check(self, place: TablePlace, option: str) -> None:
-        """Raise ``PlaceRefused`` or ``ParquetRefused`` unless all that Spark would read at ``place`` is Parquet."""
+    def footers(self, place: TablePlace, option: str) -> list[Footer]:
+        """Return the footers of all files that Spark would read; raises ``PlaceRefused`` and ``ParquetRefused``."""
+        self.reach(place)
         path, files = self._at(place)
-        found = [it for status in files.globStatus(path) or [] for it in self._files(files, status)]
+        found = [it for status in files.globStatus(path) or [] for it in self._files(files, status, ())]
         if not found:
             raise PlaceRefused(f"{option} {place}", "no file there", PARQUET)
 
-        def look(file: Any) -> None:
-            with self._open(file.getPath()) as stream:
-                check_footer(stream, f"{option} {file.getPath().toString()}")
+        def look(file: tuple[Any, tuple[str, ...]]) -> Footer:
+            path, folders = file[0].getPath(), file[1]
+            with self._open(path) as stream:
+                return Footer.of(stream, path.toString(), f"{option} {path.toString()}", folders)
 
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            for _ in pool.map(look, found):
-                pass
+        return footers(sorted(found, key=lambda it: it[0].getPath().toString()), look, f"{option} {place}")
 
-    def _files(self, files: Any, status: Any) -> Iterator[Any]:
+    def _files(self, files: Any, status: Any, folders: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
+        """Yield the files in a place with the names of the folders that they are in."""
         if not status.isDirectory():
-            yield status
+            yield status, folders
             return
         for inside in files.listStatus(status.getPath()):
-            if is_read(inside.getPath().getName()):
-                yield from self._files(files, inside)
+            name = inside.getPath().getName()
+            if is_read(name):
+                yield from self._files(files, inside, (*folders, name) if inside.isDirectory() else folders)
 
     def _at(self, place: TablePlace) -> tuple[Any, Any]:
-        path = self._jvm.org.apache.hadoop.fs.Path(place.uri)
+        path = self._hadoop.fs.Path(place.uri)
         return path, path.getFileSystem(self._conf)
 
     @contextmanager

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
-from relaycast.local_proofs import Piece, _shared_out, write_files
+from relaycast.local_proofs import write_files
+from relaycast_ledger.parquet_files import ParquetTable, Piece, local_footers, rows_of, shared_out
 from relaycast_ledger.proof_tables import LIST, PROOFS
 from relaycast_ledger.table_places import TablePlace, alone_at
 from relaycast_trie import StorageProof, trie_root
@@ -234,12 +235,27 @@ def test_proving_goes_on_behind_a_kill_and_no_worker_is_left(number: signal.Sign
 
 
 @given(st.lists(st.integers(0, 30), max_size=6), st.integers(1, 40))
-def test_row_groups_are_shared_out_whole_and_in_order(sizes: list[int], most: int) -> None:
+def test_row_groups_areshared_out_whole_and_in_order(sizes: list[int], most: int) -> None:
     pieces = [Piece(0, size, "file", number) for number, size in enumerate(sizes)]
-    shares = list(_shared_out(pieces, most))
+    shares = list(shared_out(pieces, most))
     assert all(sum(it.end - it.first for it in share) == most for share in shares[:-1])
     taken = [(it.group, row) for share in shares for it in share for row in range(it.first, it.end)]
     assert taken == [(number, row) for number, size in enumerate(sizes) for row in range(size)]
+
+
+@given(st.integers(0, 2_500), st.integers(1, 1_500), st.integers(1, 1_500))
+def test_shares_of_row_groups_have_all_rows_in_batches_of_a_bounded_size(rows: int, group: int, most: int) -> None:
+    table = pa.table({"id": pa.array(range(rows), pa.int64())})
+    with TemporaryDirectory() as folder:
+        for name in "ab":
+            pq.write_table(table, f"{folder}/{name}.parquet", row_group_size=group)
+        found = ParquetTable.of(local_footers(TablePlace(folder), "PROOFS"))
+        shares = [list(rows_of(share, found.schema)) for share in shared_out(found.pieces(), most)]
+        assert found.num_rows == 2 * rows
+    batches = [batch for share in shares for batch in share]
+    assert pa.Table.from_batches(batches, table.schema) == pa.concat_tables([table, table])
+    assert all(len(batch) <= 1_000 for batch in batches)
+    assert len(batches) <= len(shares) + 2 * (2 * rows // 1_000)
 
 
 @given(st.lists(st.integers(0, 9), max_size=8), st.integers(1, 12))

@@ -25,11 +25,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator["SparkSession"]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     try:
         require_spark()
     except SparkUnavailable as lacking:
         missing(lacking)
-    extra = (("spark.sql.shuffle.partitions", "2"),)
+    root = tmp_path_factory.getbasetemp()
+    files = (f"spark.hadoop.fs.viewfs.mounttable.tests.link.{root}", f"file://{root}")  # URIs that are no paths
+    tries = ("spark.hadoop.ipc.client.connect.max.retries", "0")
+    extra = (("spark.sql.shuffle.partitions", "2"), files, tries)
     with spark_session(SessionSettings(master="local[2]", app_name="relaycast tests", extra=extra)) as session:
         yield session

@@ -101,16 +101,21 @@ def test_both_engines_give_the_same_verdicts_and_keep_the_same_columns(
     assert told["verdicts"] == {"valid": 8, "UnreadableRow": 2, "RootMismatch": 1, "UnusedNodes": 1}
 
 
-def test_a_moment_is_the_same_by_both_engines(state: str) -> None:
-    """Spark writes moments in the older of two forms, which reads with nanoseconds."""
+def test_a_moment_is_the_same_by_both_engines(state: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In UTC or in no zone at all, and whatever the form that it has in the file."""
     assert execute(["prove", state, "--count", "2", *ENGINES["local"], "--out", "made"]) == ExitCode.FINE
-    moments = pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * 2, pa.timestamp("ms", "Europe/Paris"))
-    pq.write_table(pq.read_table("made").append_column("at", moments), "proofs.parquet")
-    found = []
-    for engine, options in ENGINES.items():
-        assert execute(["verify-proofs", "proofs.parquet", *options, "--out", engine]) == ExitCode.FINE
-        found.append(pq.read_table(engine).column("at").cast(pa.timestamp("us", "UTC")))
-    assert found[0] == found[1]
+    moment = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    table = pq.read_table("made")
+    for name, kind in (("paris", pa.timestamp("ms", "Europe/Paris")), ("local", pa.timestamp("us"))):
+        table = table.append_column(name, pa.array([moment] * 2, kind))
+    pq.write_table(table, "proofs.parquet")
+    pq.write_table(table, "older.parquet", use_deprecated_int96_timestamps=True)
+    for file, zone in (("proofs.parquet", None), ("older.parquet", "UTC")):
+        by_both(["verify-proofs", file], file.removesuffix(".parquet"), capsys)
+        found = pq.read_table(f"{file.removesuffix('.parquet')}-spark")
+        assert found.schema.field("paris").type == pa.timestamp("us", "UTC")
+        assert found.schema.field("local").type == pa.timestamp("us", zone)
+        assert {it.replace(tzinfo=UTC) for it in found.column("local").to_pylist()} == {moment}
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,8 @@ def test_columns_that_are_no_proofs_are_refused(state: Path, capsys: pytest.Capt
 def test_requests_without_ids_are_refused(state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--requests", str(state), "--out", str(tmp_path / "made.parquet")]
     assert execute(["prove", str(state), *options]) == ExitCode.BAD_INPUT
-    assert "the requests: got the columns key, value, expected id and keys" in capsys.readouterr().err
+    said = f"--requests {state}: got the columns key, value, expected id and keys"
+    assert said in capsys.readouterr().err
 
 
 def test_a_table_that_ends_early_is_told_before_spark_starts(

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from peers import missing
@@ -33,8 +35,11 @@ PATIENCE = 240
 
 
 @contextmanager
-def daemon(name: str, log: Path, *arguments: str) -> Iterator[None]:
-    """Run one of Spark's daemons for a while; it and what it started end with the ``with`` block."""
+def daemon(name: str, log: Path, *arguments: str, within: tuple[str, ...] = ()) -> Iterator[int]:
+    """Run one of Spark's daemons for a while and yield its process; it and what it started end with the ``with`` block.
+
+    It is started by the command ``within``, if there is one.
+    """
     import pyspark  # noqa: PLC0415
 
     spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
@@ -42,14 +47,14 @@ def daemon(name: str, log: Path, *arguments: str) -> Iterator[None]:
     own = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1", "PYSPARK_PYTHON": sys.executable}
     with log.open("wb") as stream:
         process = subprocess.Popen(
-            [str(spark_class), f"org.apache.spark.deploy.{name}", *arguments],
+            [*within, str(spark_class), f"org.apache.spark.deploy.{name}", *arguments],
             stdout=stream,
             stderr=stream,
             env={**loud, **own},
             start_new_session=True,
         )
     try:
-        yield
+        yield process.pid
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         try:
@@ -177,3 +182,77 @@ def test_a_killed_executor_changes_nothing(tmp_path: Path, works: Path, master: 
     local = simulate(load_scenario(str(file)), out=tmp_path / "local").folder
     assert contents(out / local.name) == contents(local)
     assert [path.name for path in out.iterdir()] == [local.name]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    pairs = {bytes([number]) * 32: bytes([number]) * (number % 50) for number in range(100)}
+    columns = {"key": pa.array(pairs, pa.binary()), "value": pa.array(pairs.values(), pa.binary())}
+    pq.write_table(pa.table(columns), tmp_path / "state.parquet")
+    return tmp_path / "state.parquet"
+
+
+def ended(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "relaycast", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
+
+
+def test_proofs_are_written_to_and_verified_in_a_folder_that_workers_share(
+    tmp_path: Path, state: Path, master: str
+) -> None:
+    proofs, verdicts = tmp_path / "proofs", tmp_path / "verdicts"
+    made = ended("prove", state, "--count", 500, "--keys", 2, "--master", master, "--out", proofs)
+    assert made.returncode == 0, made.stderr
+    judged = ended("verify-proofs", f"file://{proofs}", "--master", master, "--out", verdicts)
+    assert judged.returncode == 0, judged.stderr
+    assert sorted(pq.read_table(verdicts).column("id").to_pylist()) == list(range(500))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["proofs", "state.parquet", "verdicts"]
+
+
+def test_a_folder_that_one_worker_does_not_share_is_told_with_its_host_before_the_work(
+    tmp_path: Path, works: Path, state: Path, master: str
+) -> None:
+    """A third worker has another file system at the folder."""
+    folder, log = tmp_path / "folder", works / "worker-3.log"
+    folder.mkdir()
+    aside = ("unshare", "--mount", "sh", "-c", f'mount -t tmpfs tmpfs {folder} && exec "$@"', "sh")
+    if subprocess.run([*aside, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("a process cannot have mounts of its own here")
+    made = ended("prove", state, "--count", 50, "--engine", "local", "--workers", 1, "--out", folder / "proofs")
+    assert made.returncode == 0, made.stderr
+    arguments = ("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g")
+    with daemon("worker.Worker", log, *arguments, "--work-dir", str(works / "work-3"), master, within=aside):
+        until(partial(says, log, "Successfully registered with master"), "no third worker")
+        for verb in (["prove", state, "--count", 9, "--out", folder / "t"], ["verify-proofs", folder / "proofs"]):
+            refused = ended(*verb, "--master", master)
+            assert refused.returncode == 2, refused.stderr
+            got = f"a path that the worker on {socket.gethostname()} does not share with this machine"
+            assert got in refused.stderr.splitlines()[-1]
+    assert [path.name for path in folder.iterdir()] == ["proofs"]
+
+
+def test_an_executor_that_is_killed_loses_no_proofs(tmp_path: Path, works: Path, state: Path, master: str) -> None:
+    arguments = ["prove", str(state), "--count", "600000", "--keys", "2", "--master", master, "--out"]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "relaycast", *arguments, str(tmp_path / "proofs")],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+    )
+    try:
+        parts = tmp_path / ".proofs.parts"
+        until(lambda: run.poll() is not None or any(parts.glob(".ids-*.staging/part-*")), "no task")
+        os.kill(executors(works)[0], signal.SIGKILL)
+        _, said = run.communicate(timeout=PATIENCE)
+    finally:
+        run.kill()
+    assert run.returncode == 0, said
+    ids = pq.read_table(tmp_path / "proofs", columns=["id"]).column("id").to_pylist()
+    assert sorted(ids) == list(range(600_000))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["proofs", "state.parquet"]

@@ -16,6 +16,7 @@ import pytest
 
 from long_hauls import soak
 from peers import missing
+from relaycast.cli.command import execute
 from relaycast.scenario.files import load_scenario
 from relaycast.simulation.run_files import simulate
 from relaycast_spark.exceptions import SparkUnavailable
@@ -167,3 +168,35 @@ def test_a_run_whose_java_is_killed_says_so_at_once(tmp_path: Path, command: lis
     assert process.returncode == 1
     assert said.splitlines()[-1] == b"relaycast: JobFailed: the Java process that Spark runs in has ended"
     assert b"Traceback" not in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["prove", "verify-proofs"])
+def test_a_table_whose_java_is_asked_to_end_with_it_says_how_to_go_on(verb: str, tmp_path: Path) -> None:
+    """Java may be gone before what is half-written was removed."""
+    try:
+        require_spark()
+    except SparkUnavailable as lacking:
+        missing(lacking)
+    (tmp_path / "state.json").write_text(json.dumps([[f"0x{number:04x}", "0x01"] for number in range(40)]))
+    state, proofs = str(tmp_path / "state.json"), str(tmp_path / "proofs")
+    made = ["prove", state, "--count", "60000", "--keys", "1", "--engine", "local", "--workers", "1", "--out", proofs]
+    if verb == "verify-proofs":
+        assert execute(made) == 0
+    given = [verb, proofs] if verb == "verify-proofs" else [verb, state, "--count", "3000000", "--keys", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "relaycast", *given, "--master", "local[2]", "--out", str(tmp_path / "table")],
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + PATIENCE
+    while not list(tmp_path.glob(".table.parts/.*.staging")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGTERM)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 143
+    assert said.splitlines()[-1] == b"relaycast: stopped by SIGTERM, the same command goes on from here"
+    assert b"Traceback" not in said
+    assert not (tmp_path / "table").exists()

@@ -13,8 +13,9 @@ import pytest
 from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast_ledger.exceptions import ParquetRefused
-from relaycast_ledger.table_places import SPARK_SCHEMA, TablePlace, check_footer, parquet_files
-from relaycast_spark.store import read_parquet
+from relaycast_ledger.parquet_files import SPARK_SCHEMA, Footer
+from relaycast_ledger.table_places import TablePlace, parquet_files
+from relaycast_spark.store import found_footers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +76,7 @@ def test_spark_imports_what_a_footer_names_unless_the_footer_is_checked(
     file = tmp_path / "proofs.parquet"
     write(file, schema=named(PYTHON_CLASS))
     with pytest.raises(ParquetRefused):
-        read_parquet(spark, TablePlace(str(file)), "PROOFS")
+        found_footers(spark, TablePlace(str(file)), "PROOFS")
     assert not attack.exists()
     _ = spark.read.parquet(str(file)).schema
     assert attack.exists(), "without the check, this very file runs the module"
@@ -93,7 +94,7 @@ def test_spark_imports_what_a_footer_names_unless_the_footer_is_checked(
 def test_a_footer_that_names_a_class_is_refused_by_the_name(tmp_path: Path, kind: dict[str, str]) -> None:
     write(tmp_path / "proofs.parquet", schema=named(kind))
     with pytest.raises(ParquetRefused) as refusal:
-        check_footer(tmp_path / "proofs.parquet", "PROOFS proofs.parquet")
+        Footer.of(tmp_path / "proofs.parquet", "", "PROOFS proofs.parquet")
     said = str(refusal.value)
     assert said.startswith("PROOFS proofs.parquet: got a footer with the user-defined type of ")
     assert all(name in said or value in said for name, value in list(kind.items())[:1])
@@ -103,7 +104,7 @@ def test_a_footer_that_names_a_class_is_refused_by_the_name(tmp_path: Path, kind
 def test_the_columns_that_spark_itself_writes_pass(tmp_path: Path) -> None:
     plain = {"name": "root", "type": "binary", "nullable": True, "metadata": {"type": "none"}}
     write(tmp_path / "proofs.parquet", schema=json.dumps({"type": "struct", "fields": [plain]}).encode())
-    check_footer(tmp_path / "proofs.parquet", "PROOFS")
+    Footer.of(tmp_path / "proofs.parquet", "", "PROOFS")
 
 
 def test_a_class_behind_a_name_that_comes_twice_is_seen(tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ def test_a_class_behind_a_name_that_comes_twice_is_seen(tmp_path: Path) -> None:
     assert json.loads(twice)["fields"][0]["type"]["type"] == "binary"
     write(tmp_path / "twice.parquet", schema=twice)
     with pytest.raises(ParquetRefused):
-        check_footer(tmp_path / "twice.parquet", "PROOFS")
+        Footer.of(tmp_path / "twice.parquet", "", "PROOFS")
 
     stand_in = SPARK_SCHEMA.replace(b"row.metadata", b"row.metadatb")
     table = pa.table({"root": COLUMNS["root"]}).replace_schema_metadata({SPARK_SCHEMA: b"{}", stand_in: named({})})
@@ -120,14 +121,14 @@ def test_a_class_behind_a_name_that_comes_twice_is_seen(tmp_path: Path) -> None:
     data = (tmp_path / "two.parquet").read_bytes()
     (tmp_path / "two.parquet").write_bytes(data.replace(stand_in, SPARK_SCHEMA))
     with pytest.raises(ParquetRefused, match="2 times, expected every name once"):
-        check_footer(tmp_path / "two.parquet", "PROOFS")
+        Footer.of(tmp_path / "two.parquet", "", "PROOFS")
 
 
 @pytest.mark.parametrize("schema", [b"no JSON", b"[" * 100_000])
 def test_a_schema_that_is_no_json_is_refused(tmp_path: Path, schema: bytes) -> None:
     write(tmp_path / "proofs.parquet", schema=schema)
     with pytest.raises(ParquetRefused, match="that is not JSON, expected whole Parquet"):
-        check_footer(tmp_path / "proofs.parquet", "PROOFS")
+        Footer.of(tmp_path / "proofs.parquet", "", "PROOFS")
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_a_schema_that_is_no_json_is_refused(tmp_path: Path, schema: bytes) -> N
 def test_what_has_no_footer_is_refused(tmp_path: Path, data: bytes, said: str) -> None:
     (tmp_path / "proofs.parquet").write_bytes(data)
     with pytest.raises(ParquetRefused, match=said):
-        check_footer(tmp_path / "proofs.parquet", "PROOFS")
+        Footer.of(tmp_path / "proofs.parquet", "", "PROOFS")
 
 
 def test_files_of_a_folder_are_those_that_spark_reads(tmp_path: Path) -> None:

@@ -2,18 +2,27 @@
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from relaycast.scenario.scenario import ParachainTable, PublishTable, Scenario, SubscriptionTable
 from relaycast.scenario.workload import publications as sent
-from relaycast_ledger.exceptions import InputColumns
+from relaycast_ledger.exceptions import InputColumns, TableRefused
 from relaycast_pallets.broadcaster.storage import PublishedEntry
 from relaycast_pallets.subscriber.subscription import SubscribedKey
 from relaycast_spark.exceptions import RowRefused
-from relaycast_spark.publications import PUBLICATIONS, PUBLISHER_ROOTS, decoded, encoded_entries, replay_publishers
+from relaycast_spark.publications import (
+    PUBLICATIONS,
+    PUBLISHER_ROOTS,
+    decoded,
+    encoded_entries,
+    replay_publishers,
+    told_apart,
+)
 from relaycast_trie import StateVersion, trie_root
 from spark.scenarios import replayed_at_once
 
@@ -142,6 +151,38 @@ def test_publications_and_child_roots_are_stages(spark: "SparkSession") -> None:
     assert roots.schema == from_arrow_schema(PUBLISHER_ROOTS)
     found = {(row["para_id"], row["block"]): row["child_root"] for row in roots.collect()}
     assert found == roots_of_a_run(FEEDS)
+
+
+def test_a_key_that_repeats_in_a_block_is_told_by_its_sequence_whatever_file_it_is_in(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """Spark reads the largest file first."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    from relaycast_spark import stages  # noqa: PLC0415
+
+    rows = [(2, 7, "a", bytes([number]) * 10 ** (number % 5), 0) for number in range(12)]
+    for number, row in enumerate(rows):
+        batch = table([row]).append_column("sequence", pa.array([number], pa.int32()))
+        pq.write_table(pa.Table.from_batches([batch]), tmp_path / f"{number:02}.parquet", compression="none")
+    known = spark.read.parquet(str(tmp_path)).transform(stages.publications)
+    (expected,) = replayed(table(rows), last_block=2)
+    (found,) = known.transform(stages.child_roots, last_block=2).collect()
+    assert found.child_root == expected["child_root"]
+    with pytest.raises(
+        PySparkException, match=r"the publications: got 0x\w+ twice in block 2 of publisher 7, expected"
+    ):
+        known.drop("sequence").transform(stages.child_roots).collect()
+
+
+@pytest.mark.parametrize("cut", range(5))
+def test_rows_that_nothing_tells_apart_are_refused_in_any_batches(cut: int) -> None:
+    order = ("para_id", "block", "key")
+    rows = decoded(table([(1, 7, "a", b"", 0), (2, 7, "a", b"", 0), (2, 7, "b", b"", 0), (2, 8, "b", b"", 0)]))
+    parts = [rows.slice(0, cut), rows.slice(cut, 0), rows.slice(cut)]
+    assert list(told_apart(iter(parts), order)) == parts
+    with pytest.raises(TableRefused, match="twice in block 2 of publisher 8, expected a column sequence"):
+        list(told_apart(iter([*parts, rows.slice(3)]), order))
 
 
 def test_a_frame_with_other_columns_is_refused(spark: "SparkSession") -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -15,10 +16,13 @@ from relaycast.cli.command import execute
 from relaycast.cli.exit_code import ExitCode
 from relaycast.local_proofs import LocalEngine, write_files
 from relaycast_ledger import bulk_work
-from relaycast_ledger.bulk_work import Engine, ranges, remove_leftovers, settle, staged_table
+from relaycast_ledger.bulk_work import Engine, ranges, remove_leftovers, settle
 from relaycast_ledger.exceptions import ParquetRefused, PlaceRefused, RowsLost
-from relaycast_ledger.table_places import SPARK_SCHEMA, LocalFiles, TablePlace
-from relaycast_spark.store import Store, read_parquet, refuse_unshared
+from relaycast_ledger.parquet_files import SPARK_SCHEMA, ParquetTable
+from relaycast_ledger.table_places import LocalFiles, TablePlace
+from relaycast_spark.exceptions import SparkUnavailable
+from relaycast_spark.session import refuse_silent
+from relaycast_spark.store import Store, found_footers, look_at
 from synced_places import synced_places
 
 if TYPE_CHECKING:
@@ -35,7 +39,7 @@ def state(tmp_path: Path) -> Path:
 
 
 def test_a_uri_goes_to_spark_as_it_is() -> None:
-    for text in ("s3://bucket/a/proofs.parquet", "hdfs://host:9000/a/proofs.parquet", "file:/a/proofs.parquet"):
+    for text in ("s3://bucket/a/proofs.parquet", "hdfs://host:9000/a/proofs.parquet", "file://host/a/proofs.parquet"):
         place = TablePlace(text)
         assert place.is_uri
         assert (place.uri, place.pattern, place.name) == (text, text, "proofs.parquet")
@@ -50,34 +54,79 @@ def test_a_path_is_one_of_this_machine_whatever_it_is_called(tmp_path: Path, mon
     assert place.beside("c").path == Path("c")
 
 
-@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host:6443", None])
-def test_a_path_of_this_machine_is_refused_where_spark_runs_on_others(master: str | None) -> None:
-    with pytest.raises(PlaceRefused) as refusal:
-        refuse_unshared(TablePlace("/a/b.parquet"), master)
-    said = f"/a/b.parquet: got a path of this machine where Spark runs on {master}, expected s3://, hdfs:// or another"
-    assert str(refusal.value) == f"{said} URI, or file:///a/b.parquet where all machines share that folder"
-    refuse_unshared(TablePlace("file:///a/b.parquet"), master)
-    for local in ("local", "local[4]", "local-cluster[2,1,1024]"):
-        refuse_unshared(TablePlace("/a/b.parquet"), local)
+@pytest.mark.parametrize("text", ["file:/a/b", "file:///a/b", "file://localhost/a/b", "FILE:///a/b/"])
+def test_a_uri_of_this_machines_files_is_a_path(text: str) -> None:
+    place = TablePlace(text)
+    assert not place.is_uri
+    assert (place.path, place.uri, place.name) == (Path("/a/b"), "file:///a/b", "b")
+    assert place.work.path == Path("/a/.b.parts")
+    assert place.inside("c").path == Path("/a/b/c")
+    assert str(place.beside("c")) == text.partition("/a/")[0] + "/a/c", "it is shown as it was given"
+
+
+@pytest.mark.parametrize("verb", [["verify-proofs", "STATE"], ["prove", "STATE", "--out", "out.parquet"]])
+def test_a_master_that_nobody_listens_for_is_told_in_a_line_before_spark_starts(
+    verb: list[str], state: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark_sql = pytest.importorskip("pyspark.sql")
+    monkeypatch.setattr(spark_sql.SparkSession, "getActiveSession", lambda: None)
+    given = [str(state) if argument == "STATE" else argument for argument in verb]
+    assert execute([*given, "--master", "spark://127.0.0.1:1"]) == ExitCode.BAD_INPUT
+    *_, said = capsys.readouterr().err.splitlines()
+    why = "nothing answers at --master spark://127.0.0.1:1 (127.0.0.1:1: connection refused)"
+    assert said == f"relaycast: {why}: start it or name another"
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("master", "silent"),
     [
-        ["verify-proofs", "STATE"],
-        ["verify-proofs", "file:///a.parquet", "--out", "out.parquet"],
-        ["prove", "STATE", "--out", "out.parquet"],
-        ["prove", "STATE", "--out", "s3://bucket/out.parquet", "--requests", "STATE"],
+        ("spark://127.0.0.1:1,[::1]:1", "127.0.0.1:1: connection refused"),
+        ("k8s://https://127.0.0.1:1", "127.0.0.1:1: connection refused"),
+        ("spark://127.0.0.1:1,127.0.0.1:OPEN", ""),
+        ("local[2]", ""),
+        ("yarn", ""),
     ],
 )
-def test_both_verbs_refuse_paths_of_this_machine_on_a_cluster_before_spark_starts(
-    arguments: list[str], state: Path, capsys: pytest.CaptureFixture[str]
+def test_one_master_that_answers_will_do(master: str, silent: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        given = master.replace("OPEN", str(server.getsockname()[1]))
+        if not silent:
+            refuse_silent(given)
+            return
+        with pytest.raises(SparkUnavailable, match=silent):
+            refuse_silent(given)
+
+
+def test_a_worker_sees_a_file_of_this_machine_or_says_that_it_does_not(tmp_path: Path) -> None:
+    (tmp_path / "probe").write_bytes(b"12")
+    ids = pa.RecordBatch.from_pydict({"id": [3]})
+    for size, is_written, sees in ((2, False, True), (3, False, False), (2, True, True), (3, True, False)):
+        (found,) = look_at(str(tmp_path / "probe"), size, is_written, iter([ids]))
+        assert found.to_pylist() == [{"number": 3, "host": socket.gethostname(), "sees": sees}]
+        assert (tmp_path / "probe-3").exists() == (is_written and sees)
+        (tmp_path / "probe-3").unlink(missing_ok=True)
+    (found,) = look_at(str(tmp_path / "nowhere"), 0, True, iter([ids]))
+    assert found.column("sees").to_pylist() == [False]
+
+
+@pytest.mark.parametrize(
+    ("out", "complaint"),
+    [
+        ("s3://bucket/t", "spark.jars.packages=org.apache.hadoop:hadoop-aws:3.5.0 --conf spark.hadoop.fs.s3.impl="),
+        ("s3a://bucket/t", "a scheme that this Spark has no connector for, expected --conf spark.jars.packages=org.ap"),
+        ("gs://bucket/t", "expected --conf spark.jars.packages=com.google.cloud.bigdataoss:gcs-connector:VERSION"),
+        ("hdfs://127.0.0.1:1/t", "Connection refused"),
+    ],
+)
+@pytest.mark.usefixtures("spark")
+def test_a_place_that_spark_does_not_reach_is_told_with_the_package_to_add(
+    out: str, complaint: str, state: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = [str(state) if argument == "STATE" else argument for argument in arguments]
-    assert execute([*given, "--master", "spark://127.0.0.1:1"]) == ExitCode.BAD_INPUT
-    said = capsys.readouterr().err
-    assert "got a path of this machine where Spark runs on spark://127.0.0.1:1" in said
-    assert said.count("\n") == 1
+    for command in (["prove", str(state), "--count", "5", "--out", out], ["verify-proofs", out, "--out", f"{state}.v"]):
+        assert execute(command) == ExitCode.BAD_INPUT
+        *_, said = capsys.readouterr().err.splitlines()
+        assert complaint in said
+        assert said.startswith("relaycast: ")
 
 
 @pytest.mark.slow
@@ -86,13 +135,16 @@ def test_tables_at_uris_are_proved_and_verified(
     state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The folder that is named by a URI may have any name, too."""
-    out = f"file://{tmp_path}/proofs.parquet"
-    assert execute(["prove", f"file://{state}", "--count", "50", "--out", out, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["out"] == out
-    assert execute(["verify-proofs", out, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["verdicts"], told["out"]) == ({"valid": 50}, f"file://{tmp_path}/proofs.verdicts.parquet")
-    assert pq.read_table(tmp_path / "proofs.verdicts.parquet").num_rows == 50
+    for scheme in ("file://", "viewfs://tests"):
+        out = f"{scheme}{tmp_path}/proofs.parquet"
+        assert execute(["prove", f"{scheme}{state}", "--count", "50", "--out", out, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["out"] == out
+        assert execute(["verify-proofs", out, "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert (told["verdicts"], told["out"]) == ({"valid": 50}, f"{scheme}{tmp_path}/proofs.verdicts.parquet")
+        assert pq.read_table(tmp_path / "proofs.verdicts.parquet").num_rows == 50
+        names = {path.name for path in tmp_path.iterdir() if not path.name.endswith(".crc")}
+        assert names == {"state.parquet", "proofs.parquet", "proofs.verdicts.parquet"}
 
 
 @pytest.mark.usefixtures("spark")
@@ -108,31 +160,29 @@ def test_the_footer_of_every_file_at_a_uri_is_checked(spark: "SparkSession", sta
     folder.mkdir()
     table = pq.read_table(state)
     pq.write_table(table, folder / "a.parquet")
-    assert read_parquet(spark, TablePlace(f"file://{folder}"), "PROOFS").count() == 100
+    assert ParquetTable.of(found_footers(spark, TablePlace(f"viewfs://tests{folder}"), "PROOFS")).num_rows == 100
     pq.write_table(table.replace_schema_metadata({SPARK_SCHEMA: b'{"type": "udt"}'}), folder / "b.parquet")
-    with pytest.raises(ParquetRefused, match=r"PROOFS file:.*/folder/b.parquet: got a footer with the user-defined"):
-        read_parquet(spark, TablePlace(f"file://{folder}"), "PROOFS")
+    with pytest.raises(ParquetRefused, match=r"PROOFS viewfs:.*/folder/b.parquet: got a footer with the user-defined"):
+        found_footers(spark, TablePlace(f"viewfs://tests{folder}"), "PROOFS")
     with pytest.raises(PlaceRefused, match="got no file there"):
-        read_parquet(spark, TablePlace(f"file://{tmp_path}/nowhere"), "PROOFS")
+        found_footers(spark, TablePlace(f"viewfs://tests{tmp_path}/nowhere"), "PROOFS")
 
 
 def write_ids(place: TablePlace, *, rows: int) -> None:
     """Write ten ids, of which there are to be so many."""
     schema = pa.schema([("id", pa.int64())])
-    with staged_table(LocalFiles(), place) as staging:
-        staging.path.mkdir()
-        write_files(
-            iter([pa.RecordBatch.from_pydict({"id": range(10)}, schema)]), staging.path, 0, schema, rows_a_file=4
-        )
-        settle(LocalEngine(place.work.path, workers=1), staging, place, rows)
+    staging = place.beside(f".{place.name}.{os.getpid()}.staging")
+    staging.path.mkdir()
+    write_files(iter([pa.RecordBatch.from_pydict({"id": range(10)}, schema)]), staging.path, 0, schema, rows_a_file=4)
+    settle(LocalEngine(place.work.path, workers=1), staging, place, rows)
 
 
-def test_rows_that_do_not_arrive_are_told_and_nothing_is_left(tmp_path: Path) -> None:
+def test_rows_that_do_not_arrive_are_told_and_the_table_does_not_appear(tmp_path: Path) -> None:
     with pytest.raises(RowsLost) as refusal:
         write_ids(TablePlace(str(tmp_path / "ids.parquet")), rows=20)
     said = f"{tmp_path}/ids.parquet: got 10 rows there after 20 were written, expected as many"
     assert str(refusal.value) == said
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / "ids.parquet").exists()
 
 
 def test_what_a_killed_process_moved_away_comes_back_and_what_it_had_begun_goes(tmp_path: Path) -> None:
@@ -192,10 +242,13 @@ def test_proving_goes_on_behind_the_ranges_that_are_whole(
     monkeypatch.setattr(bulk_work, "settle", stopping)
     assert execute([*command, str(out)]) == ExitCode.INTERRUPTED
     assert capsys.readouterr().err.endswith("relaycast: interrupted, the same command goes on from here\n")
-    assert written == ["ids-0-39", "ids-40-79"]
+    found = ["ids-0-39", "ids-40-79", "ids-80-119", "ids-120-149"]
+    whole = list(written)
+    assert len(whole) == 2
+    assert set(whole) < set(found), "in any order: more than one range is under way"
     assert not out.exists()
 
-    first = next((tmp_path / ".proofs.parquet.parts" / "ids-0-39").glob("part-*"))
+    first = next((tmp_path / ".proofs.parquet.parts" / whole[0]).glob("part-*"))
     if damage == "flipped":  # the footer is as it was
         data = bytearray(first.read_bytes())
         data[len(data) // 3] ^= 1
@@ -212,16 +265,62 @@ def test_proving_goes_on_behind_the_ranges_that_are_whole(
 
     monkeypatch.setattr(bulk_work, "settle", noting)
     assert execute([*command, str(out)]) == 0
-    assert written == [*(["ids-0-39"] if damage != "none" else []), "ids-80-119", "ids-120-149"]
+    assert sorted(written) == sorted({*found} - {*whole[damage != "none" :]})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["proofs.parquet", "state.parquet"]
 
-    whole = tmp_path / "whole.parquet"
     monkeypatch.undo()
-    assert execute([*command, str(whole)]) == 0
-    assert pq.read_table(out).sort_by("id") == pq.read_table(whole).sort_by("id")
+    assert execute([*command, str(tmp_path / "again")]) == 0
+    assert pq.read_table(out).sort_by("id") == pq.read_table(tmp_path / "again").sort_by("id")
 
 
-@pytest.mark.parametrize("moved", [1, 3, 7])
+@pytest.mark.parametrize("change", ["none", "flipped", "input"])
+def test_verifying_goes_on_behind_the_pieces_that_have_verdicts(
+    change: str,
+    engine: list[str],
+    state: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(bulk_work, "VERDICTS_WIDER", 1)
+    monkeypatch.setattr(bulk_work, "IDS_A_RANGE", 40)
+    proofs, out = tmp_path / "proofs", tmp_path / "verdicts"
+    assert execute(["prove", str(state), "--count", "150", *engine, "--rows-per-file", "20", "--out", str(proofs)]) == 0
+    written: list[str] = []
+
+    def stopping(engine: Engine, staging: TablePlace, place: TablePlace, rows: int) -> None:
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        written.append(place.name)
+        settle(engine, staging, place, rows)
+
+    command = ["verify-proofs", str(proofs), *engine, "--out", str(out)]
+    monkeypatch.setattr(bulk_work, "settle", stopping)
+    assert execute(command) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err.endswith("relaycast: interrupted, the same command goes on from here\n")
+    assert not out.exists()
+    first, second = written
+    if change == "flipped":
+        file = next((tmp_path / ".verdicts.parts" / first).glob("part-*"))
+        file.write_bytes(file.read_bytes()[:-9] + bytes(9))
+    if change == "input":
+        os.utime(next(proofs.glob("*.parquet")), (1, 1))
+
+    def noting(engine: Engine, staging: TablePlace, place: TablePlace, rows: int) -> None:
+        written.append(place.name)
+        settle(engine, staging, place, rows)
+
+    del written[:]
+    monkeypatch.setattr(bulk_work, "settle", noting)
+    assert execute(command) == 0
+    again = {"none": set(), "flipped": {first}, "input": {first, second}}[change]
+    assert again <= set(written)
+    assert not ({first, second} - again) & set(written)
+    assert sorted(pq.read_table(out).column("id").to_pylist()) == list(range(150))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["proofs", "state.parquet", "verdicts"]
+
+
+@pytest.mark.parametrize("moved", [1, 2])
 def test_what_was_gathered_before_a_kill_is_not_proved_again(
     moved: int, engine: list[str], state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

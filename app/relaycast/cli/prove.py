@@ -69,14 +69,16 @@ def prove(
     They are written with id, root, keys and nodes, as verify-proofs reads them. STATE is what `relaycast import state`
     reads: a raw chain spec, or keys and values in JSON or Parquet. The roots of its child tries stand in the top trie,
     whose keys are proved. A table of bytes without child tries may be of any size, or a folder of Parquet files. What
-    begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is. Where Spark runs on other machines, paths of
-    this one are refused, but for STATE. A run that was stopped goes on with the ids whose proofs are not written yet.
+    begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is. Where Spark runs on other machines, all of
+    them must share the folders of paths, but for STATE. A run that was stopped goes on with the ids whose proofs are
+    not written yet.
     With --verify-only the table has what verify-proofs --strict would say, and the exit code is 1 unless all hold.
     Without PySpark or Java, or with --engine local, processes of this machine do the work.
 
     Example: relaycast prove kusama-genesis.json.gz --count 100000 --keys 10 --out proofs.parquet
     """
-    from relaycast_ledger.table_places import TablePlace, alone_at  # noqa: PLC0415
+    from relaycast_ledger.bulk_work import PROOFS_A_FILE  # noqa: PLC0415
+    from relaycast_ledger.table_places import ROWS_A_FILE, TablePlace, alone_at  # noqa: PLC0415
 
     _check_range("--count", count, 1, MOST_PROOFS)
     _check_range("--keys", keys, 1, MOST_KEYS)
@@ -85,13 +87,13 @@ def prove(
     target = table_place(out, "--out", flags.master, is_read=False)
     asked = None if requests is None else table_place(requests, "--requests", flags.master, is_read=True)
     source, form = TablePlace(state), _form(distinct_nodes, verify_only)
-    rows_a_file = checked_rows_a_file(flags.rows_per_file)
+    rows_a_file = checked_rows_a_file(flags.rows_per_file, ROWS_A_FILE if verify_only else PROOFS_A_FILE)
     chosen = chosen_engine(flags, [source, target, *([asked] if asked else [])])
 
     def work() -> ExitCode:
         with alone_at(target, "--out"):
             table = None if source.is_uri else _table(source.path, state_version)
-            with bulk_engine(flags, chosen, target) as (engine, progress):
+            with bulk_engine(flags, chosen, target, rows_a_file) as (engine, progress):
                 from relaycast_ledger.bulk_work import drawn_proofs, told_verdicts, write_by_ranges  # noqa: PLC0415
 
                 trie = table or _table_of(*_key_values(engine.columns(source, "STATE"), state), state_version)
@@ -165,7 +167,7 @@ def _table_of(keys: "pa.Array", values: "pa.Array", version: int | None) -> "Tri
 def _is_in_columns(file: Path) -> bool:
     """Return whether a Parquet file holds keys and values as bytes, and no child tries: it may be of any size."""
     from relaycast.genesis.state_export import CHILD, COLUMNS  # noqa: PLC0415
-    from relaycast_ledger.table_places import open_parquet  # noqa: PLC0415
+    from relaycast_ledger.parquet_files import open_parquet  # noqa: PLC0415
 
     table_place(str(file), "STATE", None, is_read=True)
     with open_parquet(file, f"STATE {file}") as opened:

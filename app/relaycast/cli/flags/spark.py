@@ -1,5 +1,6 @@
 """The options of verbs that run on Spark, and what they are turned into."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -162,7 +163,7 @@ def chosen_engine(flags: BulkFlags, places: Iterable["TablePlace"]) -> tuple[Lit
     try:
         require_spark()
     except SparkUnavailable as lacking:
-        if flags.engine == "spark" or asks:
+        if flags.engine == "spark" or asks or "SPARK_REMOTE" in os.environ:
             raise
         return "local", str(lacking)
     return "spark", "--engine spark" if flags.engine else asks or "it is installed here"
@@ -170,13 +171,12 @@ def chosen_engine(flags: BulkFlags, places: Iterable["TablePlace"]) -> tuple[Lit
 
 @contextmanager
 def bulk_engine(
-    flags: BulkFlags, chosen: tuple[Literal["local", "spark"], str], target: "TablePlace"
+    flags: BulkFlags, chosen: tuple[Literal["local", "spark"], str], target: "TablePlace", rows_a_file: int
 ) -> Iterator[tuple["Engine", "Progress"]]:
     """Yield the ``chosen`` engine, which writes ``target``, and its progress; print one line that names the engine."""
     from relaycast.terminal import counted, is_hushed  # noqa: PLC0415
 
     name, why = chosen
-    rows = checked_rows_a_file(flags.rows_per_file)
     workers = checked_workers(flags.workers) if name == "local" else 0
     where = "on Spark" if name == "spark" else f"in {counted(workers, 'process', 'processes')} of this machine"
     if not is_hushed():
@@ -185,7 +185,9 @@ def bulk_engine(
         with bulk_session(flags.master, flags.conf, ui=flags.spark_ui, compiled=True) as (spark, progress):
             from relaycast_spark.bulk_proofs import SparkEngine  # noqa: PLC0415 - needs PySpark
 
-            yield SparkEngine(spark, rows), progress
+            engine = SparkEngine(spark, rows_a_file)
+            engine.reach(target)
+            yield engine, progress
         return
     from relaycast.cli.tables.bars import stage_progress  # noqa: PLC0415
     from relaycast.local_proofs import LocalEngine  # noqa: PLC0415
@@ -193,35 +195,30 @@ def bulk_engine(
 
     warm_up()  # before any worker looks for compiled kernels
     with stage_progress() as progress:
-        yield LocalEngine(target.work.path, workers=workers, rows_a_file=rows), progress
+        yield LocalEngine(target.work.path, workers=workers, rows_a_file=rows_a_file), progress
 
 
 def table_place(text: str, option: str, master: str | None, *, is_read: bool) -> "TablePlace":
-    """Return where a table lies; raises ``BadInput`` or ``SparkRefusal`` where it could not be read or written.
-
-    Without a ``master`` this process alone uses it.
-    """
+    """Return where a table lies; raises ``BadInput`` or ``PlaceRefused`` where it could not be read or written."""
     from relaycast.simulation.run_folder import check_writable  # noqa: PLC0415
-    from relaycast_ledger.table_places import TablePlace, check_local  # noqa: PLC0415
-    from relaycast_spark.store import refuse_unshared  # noqa: PLC0415
+    from relaycast_ledger.parquet_files import local_footers  # noqa: PLC0415
+    from relaycast_ledger.table_places import TablePlace  # noqa: PLC0415
 
     _check_master(master)
     place = TablePlace(text)
-    if master is not None:
-        refuse_unshared(place, master)
-    if is_read:
-        check_local(place, option)
+    if is_read and not place.is_uri:
+        local_footers(place, option)
     elif not place.is_uri:
         check_writable(place.path.parent)
     return place
 
 
-def checked_rows_a_file(rows: int | None) -> int:
+def checked_rows_a_file(rows: int | None, default: int | None = None) -> int:
     """Return how many rows a file is to have at most; raises ``BadInput``."""
     from relaycast_ledger.table_places import MOST_ROWS_A_FILE, ROWS_A_FILE  # noqa: PLC0415
 
     if rows is None:
-        return ROWS_A_FILE
+        return default or ROWS_A_FILE
     if not 1 <= rows <= MOST_ROWS_A_FILE:
         raise BadInput("--rows-per-file", f"{rows:,}", f"a number from 1 to {MOST_ROWS_A_FILE:,}")
     return rows
