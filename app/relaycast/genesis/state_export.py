@@ -119,11 +119,12 @@ def _pairs(content: Any, place: str, child: str | None) -> Iterator[Row]:
 
 
 def _table_rows(data: bytes, place: str) -> Iterator[Row] | None:
-    """Return the rows of Parquet, or of CSV, whose first line names the columns; ``None`` where it is neither."""
+    """Return the rows of Parquet or CSV, whose first line names the columns; ``None`` where it is neither."""
     if data.startswith(PARQUET_MAGIC):
         return _parquet_rows(data, place)
-    first = data.removeprefix(codecs.BOM_UTF8).lstrip().partition(b"\n")[0]
-    return None if first.startswith((b"[", b"{")) or b"," not in first else _csv_rows(data, place)
+    names = data.removeprefix(codecs.BOM_UTF8).lstrip().partition(b"\n")[0].replace(b'"', b"").strip().split(b",")
+    is_csv = len(names) > 1 and (b"key" in names or place.endswith((".csv", ".csv.gz")))
+    return _csv_rows(data, place) if is_csv else None
 
 
 def _csv_rows(data: bytes, place: str) -> Iterator[Row]:
