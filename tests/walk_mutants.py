@@ -265,6 +265,7 @@ def state_in_arrays(*arguments: Any, **options: Any) -> State:
 def main(names: list[str]) -> None:
     with (
         patch.object(array_walk, "kernels_can_be_compiled", lambda: True),
+        patch.object(array_walk, "MOVED_IN_ARRAYS", 0),
         patch.object(block_vectors, "State", state_in_arrays),
     ):
         seen = {} if names else {"the kernel as it is": noticed()}

@@ -12,6 +12,7 @@ from pallets import block_vectors
 from pallets.block_vectors import ALPHA, BETA, key, keys, path_key
 from pallets.subscriber_world import FREE_READS, MOCK, Block, World
 from relaycast_pallets import Policies, State, SubscribedKey
+from relaycast_pallets.subscriber import array_walk
 from relaycast_pallets.subscriber.array_walk import MOST_PRICES, ArrayWalk
 from relaycast_pallets.subscriber.result import PublisherChange
 from relaycast_pallets.subscriber.storage import SubscriberStorage
@@ -23,6 +24,11 @@ from searches import examples
 from spec.test_random_networks import History
 
 MANY = keys(120)
+
+
+@pytest.fixture(autouse=True)
+def few_places_in_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(array_walk, "MOVED_IN_ARRAYS", 0)
 
 
 @pytest.mark.parametrize("weighs", [False, True], ids=["free", "weighing"])
