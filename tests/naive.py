@@ -154,6 +154,8 @@ def unfolded(compact: list[bytes]) -> list[Element]:
         node = decode_node(compact[at][escaped:])
         found.append(Element(parent, 0))
         if escaped:
+            if at + 1 == len(compact):
+                raise IndexError("the last node has no value behind it")
             found.append(Element(-(at + 2), 0))
         for child in node.children if isinstance(node, Branch) else ():
             if child == b"":

@@ -76,14 +76,15 @@ def test_a_state_that_begins_again_is_one_built_anew(
 ) -> None:
     genesis = State(top, {ONE: child}, state_version=version, window=1, engine="plain")
     before = genesis.root, genesis.snapshot(), genesis.db.references()
-    states = [genesis.begun_again(window=2, engine="plain"), State(top, {ONE: child}, state_version=version, window=2)]
+    anew = State(top, {ONE: child}, state_version=version, window=2, engine="plain")
+    states = [genesis.begun_again(window=2, engine="plain"), anew]
     for state in states:
         state.migrate(StateVersion.V1)
         for changed, of_child in blocks:
             state.write({None: dict(changed), ONE: dict(of_child)})
             state.commit()
-    again, anew = ((it.root, it.snapshot(), it.dump(), it.db.references()) for it in states)
-    assert again == anew
+    found = [(it.root, it.snapshot(), it.dump(), it.db.references()) for it in states]
+    assert found[0] == found[1]
     assert (genesis.root, genesis.snapshot(), genesis.db.references()) == before
 
 

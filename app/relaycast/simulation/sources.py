@@ -59,7 +59,9 @@ class Sources:
         return cls(spec, scenario.recording(), loads, wasm_sources, relay_code)
 
     def for_many_runs(self, scenario: Scenario) -> "Sources":
-        """Return the same for several runs of a scenario that differ in policies: its genesis is sealed once."""
+        """Return the same for several runs of a scenario that differ in policies: its own genesis is sealed once."""
+        if self.spec is None:
+            return self
         start = start_of(self.spec, seed=scenario.seed, state_version=scenario.relaychain.state_version)
         return replace(self, start=start.for_many())
 
