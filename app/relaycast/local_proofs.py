@@ -171,7 +171,7 @@ class LocalEngine:
         return self._in_parts(verify, parts, shares, VERIFIED, progress)
 
     def rows_at(self, staging: TablePlace) -> int:
-        """Return the number of rows in the files at ``staging``, 0 if there are none."""
+        """Return the number of rows in the files at ``staging``; 0 if there is no file."""
         return sum(pq.read_metadata(file).num_rows for file in staging.path.glob(f"{FILE}*"))
 
     def verdicts_at(self, place: TablePlace) -> tuple[dict[str, int], int]:

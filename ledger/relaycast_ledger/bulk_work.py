@@ -185,7 +185,7 @@ class Engine(Protocol):
         """Write the verdicts on each part to its staging place, and yield the part once its rows are there."""
 
     def rows_at(self, staging: TablePlace) -> int:
-        """Return the number of rows in the files at ``staging``, 0 if there are none."""
+        """Return the number of rows in the files at ``staging``; 0 if there is no file."""
 
     def verdicts_at(self, place: TablePlace) -> tuple[dict[str, int], int]:
         """Return how many proofs have each verdict, and the bytes of all nodes."""

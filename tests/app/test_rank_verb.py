@@ -1,5 +1,7 @@
 """``relaycast rank``: what every policy makes of a reader's blocks, and which is never chosen."""
 
+from pathlib import Path
+
 import pytest
 
 from command_line import Command, Refused
@@ -61,6 +63,18 @@ def test_readers_add_up_to_all_of_them(relaycast: Command) -> None:
         found = [it["pov_bytes"] for ranked in told["readers"].values() for it in ranked if it["policy"] == policy]
         assert sum(found) == pov_bytes
     assert together[AS_IT_IS] > together["cache=none"]
+
+
+def test_a_policy_that_the_limits_refuse_is_named_and_not_run(relaycast: Command, tmp_path: Path) -> None:
+    file = tmp_path / "capped.toml"
+    file.write_text(
+        'extends = "oracle"\n[[parachains]]\nid = 2000\npublish = { keys = 20, value_bytes = 8 }\n'
+        '[[parachains]]\nid = 3000\nsubscribe = [{ publisher = 2000, keys = "all" }]\nmax_cached_bytes = 20_000\n'
+    )
+    ended = relaycast("rank", str(file), "--blocks", "3")
+    assert ended.code == 0
+    assert "Not run: metering=carried (cannot limit cached bytes" in " ".join(ended.out.split())
+    assert "metering=values-only" in ended.out
 
 
 def test_what_cannot_be_ranked_is_refused(refused: Refused) -> None:

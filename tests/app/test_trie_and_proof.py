@@ -227,6 +227,13 @@ def test_shared_nodes_do_not_multiply(relaycast: Command, file: Written) -> None
     assert len(picture["nodes"]) == 1 + 12 * 16
 
 
+def test_a_value_in_csv_may_be_as_long_as_code(relaycast: Command, file: Written) -> None:
+    value = f"0x{'ab' * 100_000}"
+    assert relaycast("trie", "root", file(f"key,value\n0x3a636f6465,{value}\n")).out == (
+        relaycast("trie", "root", file([["0x3a636f6465", value]])).out
+    )
+
+
 @pytest.mark.parametrize("form", ["csv", "csv with a mark", "parquet", "parquet in hex", "an object"])
 def test_pairs_come_in_the_files_that_people_have(
     form: str, relaycast: Command, file: Written, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -13,7 +13,8 @@ from pallets.block_vectors import ALPHA, BETA, key, keys, path_key
 from pallets.subscriber_world import FREE_READS, MOCK, Block, World
 from relaycast_pallets import Policies, State, SubscribedKey
 from relaycast_pallets.subscriber import array_walk
-from relaycast_pallets.subscriber.array_walk import MOST_PRICES, ArrayWalk
+from relaycast_pallets.subscriber.array_walk import MOST_PRICES, ArrayWalk, WalkedReads
+from relaycast_pallets.subscriber.proof_pass import charges_under
 from relaycast_pallets.subscriber.result import PublisherChange
 from relaycast_pallets.subscriber.storage import SubscriberStorage
 from relaycast_pallets.subscriber.variants.deletions import NotifyDeletions
@@ -118,6 +119,20 @@ def test_arrays_are_made_anew_of_what_others_wrote_into_the_cache() -> None:
 
     for seed in range(examples(40)):
         assert played("array", seed, disturbed) == played("plain", seed, disturbed)
+
+
+def test_reads_at_the_same_price_are_the_same_where_the_price_list_was_made_again() -> None:
+    world = World(config=FREE_READS)
+    world.state.engine = "array"
+    world.publish(ALPHA, MANY, b"first")
+    world.subscribe(ALPHA, MANY)
+    world.seal()
+    first = world.prune()[1].reads
+    charges_under.cache_clear()
+    again = world.prune()[1].reads
+    columns = [[it for it in reads.parts if isinstance(it, WalkedReads)] for reads in (first, again)]  # type: ignore[attr-defined]
+    assert [it.charges for it in columns[0]] != [it.charges for it in columns[1]]
+    assert first == again
 
 
 def test_every_budget_ends_a_walk_at_the_same_read() -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -220,6 +221,18 @@ def engine(request: pytest.FixtureRequest) -> list[str]:
     return ["--engine", "local", "--workers", "1"]
 
 
+def settling(written: list[str], most: int | None = None) -> Callable[[Engine, TablePlace, TablePlace, int], None]:
+    """Return a ``settle`` that notes the names of what it writes, and is interrupted after ``most``."""
+
+    def noting(engine: Engine, staging: TablePlace, place: TablePlace, rows: int) -> None:
+        if len(written) == most:
+            raise KeyboardInterrupt
+        written.append(place.name)
+        settle(engine, staging, place, rows)
+
+    return noting
+
+
 @pytest.mark.parametrize("damage", ["none", "flipped", "lost", "unnoted"])
 def test_proving_goes_on_behind_the_ranges_that_are_whole(
     damage: str,
@@ -232,14 +245,8 @@ def test_proving_goes_on_behind_the_ranges_that_are_whole(
     monkeypatch.setattr(bulk_work, "IDS_A_RANGE", 40)
     written: list[str] = []
 
-    def stopping(engine: Engine, staging: TablePlace, place: TablePlace, rows: int) -> None:
-        if len(written) == 2:
-            raise KeyboardInterrupt
-        written.append(place.name)
-        settle(engine, staging, place, rows)
-
     out, command = tmp_path / "proofs.parquet", ["prove", str(state), "--count", "150", "--keys", "2", *engine, "--out"]
-    monkeypatch.setattr(bulk_work, "settle", stopping)
+    monkeypatch.setattr(bulk_work, "settle", settling(written, most=2))
     assert execute([*command, str(out)]) == ExitCode.INTERRUPTED
     assert capsys.readouterr().err.endswith("relaycast: interrupted, the same command goes on from here\n")
     found = ["ids-0-39", "ids-40-79", "ids-80-119", "ids-120-149"]
@@ -259,11 +266,7 @@ def test_proving_goes_on_behind_the_ranges_that_are_whole(
         first.with_name(bulk_work.NOTED).write_bytes(b"{")
     del written[:]
 
-    def noting(engine: Engine, staging: TablePlace, place: TablePlace, rows: int) -> None:
-        written.append(place.name)
-        settle(engine, staging, place, rows)
-
-    monkeypatch.setattr(bulk_work, "settle", noting)
+    monkeypatch.setattr(bulk_work, "settle", settling(written))
     assert execute([*command, str(out)]) == 0
     assert sorted(written) == sorted({*found} - {*whole[damage != "none" :]})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["proofs.parquet", "state.parquet"]
@@ -288,14 +291,8 @@ def test_verifying_goes_on_behind_the_pieces_that_have_verdicts(
     assert execute(["prove", str(state), "--count", "150", *engine, "--rows-per-file", "20", "--out", str(proofs)]) == 0
     written: list[str] = []
 
-    def stopping(engine: Engine, staging: TablePlace, place: TablePlace, rows: int) -> None:
-        if len(written) == 2:
-            raise KeyboardInterrupt
-        written.append(place.name)
-        settle(engine, staging, place, rows)
-
     command = ["verify-proofs", str(proofs), *engine, "--out", str(out)]
-    monkeypatch.setattr(bulk_work, "settle", stopping)
+    monkeypatch.setattr(bulk_work, "settle", settling(written, most=2))
     assert execute(command) == ExitCode.INTERRUPTED
     assert capsys.readouterr().err.endswith("relaycast: interrupted, the same command goes on from here\n")
     assert not out.exists()
@@ -306,12 +303,8 @@ def test_verifying_goes_on_behind_the_pieces_that_have_verdicts(
     if change == "input":
         os.utime(next(proofs.glob("*.parquet")), (1, 1))
 
-    def noting(engine: Engine, staging: TablePlace, place: TablePlace, rows: int) -> None:
-        written.append(place.name)
-        settle(engine, staging, place, rows)
-
     del written[:]
-    monkeypatch.setattr(bulk_work, "settle", noting)
+    monkeypatch.setattr(bulk_work, "settle", settling(written))
     assert execute(command) == 0
     again = {"none": set(), "flipped": {first}, "input": {first, second}}[change]
     assert again <= set(written)

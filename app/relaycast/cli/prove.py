@@ -70,7 +70,7 @@ def prove(
     reads: a raw chain spec, or keys and values in JSON or Parquet. The roots of its child tries stand in the top trie,
     whose keys are proved. A table of bytes without child tries may be of any size, or a folder of Parquet files. What
     begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is. Where Spark runs on other machines, all of
-    them must share the folders of paths, but for STATE. A run that was stopped goes on with the ids whose proofs are
+    them must share the folders of paths, but for STATE. A run that was stopped resumes with the ids whose proofs are
     not written yet.
     With --verify-only the table has what verify-proofs --strict would say, and the exit code is 1 unless all hold.
     Without PySpark or Java, or with --engine local, processes of this machine do the work.

@@ -35,7 +35,7 @@ def verify_proofs(
     (a list of bytes), proof (SCALE Vec<Vec<u8>>), or numbers of nodes that lie in the folder _nodes. Every file of a
     folder has them. All other columns are kept, with nulls for files without them; a column has one type in all files.
     What begins with a scheme, such as s3:// or hdfs://, goes to Spark as it is. Where Spark runs on other machines,
-    all of them must share the folders of paths. A run that was stopped goes on with the pieces of the table that have
+    all of them must share the folders of paths. A run that was stopped resumes with the pieces of the table that have
     no verdicts yet. Without PySpark or Java, or with --engine local, processes of this machine do the work.
 
     Example: relaycast verify-proofs proofs.parquet --strict

@@ -11,6 +11,8 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from relaycast.compare.comparison import Design, DesignFigures, measure
+from relaycast.refusal import BadInput
+from relaycast.scenario.limit_checks import check_cache_limits
 from relaycast.scenario.policy_choice import KINDS, names_of
 from relaycast.scenario.scenario import Scenario
 from relaycast.simulation.sources import Sources
@@ -24,11 +26,11 @@ WORTH_SAYING = 0.001
 
 
 class Ranked(Struct, frozen=True, kw_only=True):
-    """What one policy makes of one reader's blocks, or of those of all readers together."""
+    """Figures of one policy, for one reader or for all readers together."""
 
     policy: str
     pov_bytes: int
-    """What all blocks of the run carry, before compression."""
+    """Bytes that all blocks of the run carry, before compression."""
 
     compressed_bytes: int
     change: float
@@ -37,11 +39,11 @@ class Ranked(Struct, frozen=True, kw_only=True):
     told_again: int
     latency_p99: int | None
     unsound: str = ""
-    """What rules it out: nothing where it is empty."""
+    """The reason why the policy is never chosen; empty if it is sound."""
 
 
 class Ranking(Struct, frozen=True, kw_only=True):
-    """All policies, for ``readers`` and for all readers together, the fewest bytes first."""
+    """The policies that were run, for each of ``readers`` and for all readers together, the fewest bytes first."""
 
     scenario: str
     policies: str
@@ -49,18 +51,35 @@ class Ranking(Struct, frozen=True, kw_only=True):
 
     blocks: int
     names: dict[int, str]
+    refused: list[str]
+    """Policies that were not run: the scenario limits cached bytes, and they cannot."""
+
     together: list[Ranked]
     readers: dict[int, list[Ranked]]
 
 
 def alternatives(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
-    """Yield the scenario as it is, and with each other policy in place of its own."""
+    """Yield the scenario as it is, and with each other policy in place of its own, without those that it refuses."""
     yield AS_IT_IS, scenario
+    for policy, one in _others(scenario):
+        if not _is_refused(one):
+            yield policy, one
+
+
+def _others(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     names = names_of(scenario.policies)
     for kind, choices in KINDS.items():
         for name in choices:
             if name != str(names[kind]).partition(":")[0]:
                 yield f"{kind}={name}", replace(scenario, policies=replace(scenario.policies, **{kind: name}))
+
+
+def _is_refused(scenario: Scenario) -> bool:
+    try:
+        check_cache_limits(scenario, "policies")
+    except BadInput:
+        return True
+    return False
 
 
 def ranking(scenario: Scenario, designs: Sequence[tuple[str, Design]]) -> Ranking:
@@ -77,6 +96,7 @@ def ranking(scenario: Scenario, designs: Sequence[tuple[str, Design]]) -> Rankin
         policies=base.policies,
         blocks=scenario.blocks,
         names=names,
+        refused=[policy for policy, one in _others(scenario) if _is_refused(one)],
         together=_ordered(_ranked(policy, list(names), it, own) for policy, it in designs),
         readers=readers,
     )
@@ -126,7 +146,7 @@ def _ordered(ranked: Iterator[Ranked]) -> list[Ranked]:
 
 
 def best(ranked: Sequence[Ranked]) -> Ranked | None:
-    """Return the design with the fewest bytes of those that lose nothing; ``None`` where there is none.
+    """Return the sound design with the fewest bytes, or ``None`` if no design is sound.
 
     The scenario's own is the best where another saves next to nothing.
     """
@@ -165,6 +185,8 @@ def sentences(it: Ranking) -> list[str]:
         told.append(f"Best for each reader: {'; '.join(parts)}.")
     ruled_out = [f"{one.policy} ({one.unsound})" for one in it.together if one.unsound]
     told.append(f"Ruled out: {'; '.join(ruled_out)}." if ruled_out else "No policy loses or breaks anything.")
+    if it.refused:
+        told.append(f"Not run: {', '.join(it.refused)} (cannot limit cached bytes, as max_cached_bytes asks).")
     return told
 
 

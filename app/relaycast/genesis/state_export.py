@@ -13,7 +13,7 @@ from typing import Any
 
 from relaycast.genesis.chain_spec import ChainSpec, spec_of, without_child_roots
 from relaycast.genesis.witness_file import is_witness, witness_of
-from relaycast.inputs import STDIN, parse_hex, parse_json, place_of, read_bytes
+from relaycast.inputs import MAX_FILE_BYTES, STDIN, parse_hex, parse_json, place_of, read_bytes
 from relaycast.refusal import BadInput, plain, shown
 from relaycast.terminal import counted
 from relaycast_trie import CHILD_STORAGE_PREFIX, StateVersion
@@ -128,6 +128,7 @@ def _table_rows(data: bytes, place: str) -> Iterator[Row] | None:
 
 
 def _csv_rows(data: bytes, place: str) -> Iterator[Row]:
+    csv.field_size_limit(MAX_FILE_BYTES)  # 131,072 characters by default: fewer than a :code has
     try:
         lines = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
         names = next(lines)

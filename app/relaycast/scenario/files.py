@@ -41,7 +41,7 @@ FORMS = {
     ".changed": 'a number from 1 on, or a share of the keys such as "10%"',
     "].keys": WANTED_KEYS,
 }
-"""What may stand at a place that takes several forms, by how the place ends."""
+"""The forms that a place accepts, by the end of its name."""
 
 EDITORS_SCHEMA = "$schema"
 """A member by which JSON files tell an editor what they are; it says nothing of the scenario."""

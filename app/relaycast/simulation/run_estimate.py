@@ -41,7 +41,7 @@ PROBE_SHARE = 0.8
 """Time of a block that is run again under the other cache policy, over that of a block."""
 
 TEAM_SECONDS = 0.1
-"""What more processes take before they build a block: loading, forking, and copying memory that is written to."""
+"""Cost of more processes before they build a block: loading, forking, and copying memory that is written to."""
 
 TEAM_SHARE = 0.1
 """Part of a run's time that exchanging heads and joining rows takes."""
@@ -56,10 +56,10 @@ FREE_CORE = 0.8
 """Processor time a second from which this process has a core to itself: else others work here, and no core is free."""
 
 READER_COST = 20
-"""What a reader's block costs beside its keys, in keys."""
+"""Cost of a reader's block without its keys, counted in keys."""
 
 FILES_COST = 0.03
-"""What it takes to join and write what is told of all readers, beside their blocks."""
+"""Cost of joining and writing the figures of all readers, without their blocks."""
 
 ALL_KEYS = 50
 """Keys that a reader of all keys of a publisher is taken to have: shares need not be exact."""
@@ -163,7 +163,7 @@ def chosen_shares(simulation: Simulation, left: Estimate, cores: int) -> Shares:
 
 
 def passed_alone(simulation: Simulation, cores: int, progress: Progress | None) -> Shares:
-    """Let blocks pass until more processes pay, or all of them; return the shares of the blocks that are left.
+    """Run blocks until more processes pay or none is left; return the shares of the blocks that are left.
 
     Their time is looked at again each time that as many blocks have passed as before. The first block loads what is
     needed and does not count.

@@ -1,6 +1,6 @@
 """A run by several processes: readers of one relay block side by side, publishers in every process.
 
-A run that begins in one process goes on in several from any block: they are forked with its chains.
+A run that begins in one process continues in several from any block: they are forked with its chains.
 
 Law: publishers and the relay chain depend on readers for nothing but their heads and what they took of messages. So
 every process builds the relay chain and the publishers' blocks, and of the readers each builds its own share; after
@@ -151,7 +151,7 @@ class Team:
     files: OpenFiles
 
     def run(self, progress: Progress | None) -> Outcome:
-        """Let the blocks that are left pass and return what all came to; raises ``WorkerEnded``."""
+        """Run the blocks that are left and return the totals of all shares; raises ``WorkerEnded``."""
         simulation = self.share.simulation
         total = simulation.network.ledger.invariants
         order = {int(para_id): place for place, para_id in enumerate(simulation.chains.parachains)}

@@ -235,7 +235,7 @@ class Simulation:
         return echoed(self.scenario)
 
     def blocks(self, *, last: int | None = None) -> Iterator[Passed]:
-        """Let relay blocks pass up to number ``last``, the scenario's last by default, and yield each.
+        """Run relay blocks up to number ``last``, the scenario's last by default, and yield each.
 
         The blocks after those that passed before come next. What listens to the chains hears each block as it is built;
         the tally has its records when it is yielded.
@@ -257,7 +257,7 @@ class Simulation:
         return self.outcome()
 
     def let_pass(self, progress: Progress | None, *, last: int | None = None) -> None:
-        """Let relay blocks pass up to number ``last``, the scenario's last by default."""
+        """Run relay blocks up to number ``last``, the scenario's last by default."""
         for passed in self.blocks(last=last):
             if progress is not None:
                 progress(passed.block)
